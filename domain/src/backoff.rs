@@ -1,0 +1,1 @@
+//! Exponential backoff with full jitter.

@@ -1,0 +1,9 @@
+//! Why a manifest is refused.
+
+/// A refusal; nothing was stored.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum KindError {
+    /// The published change would break resources of this version.
+    #[error("{kind} cannot change like this: {}; publish a new version instead", .changes.join("; "))]
+    Breaking { kind: String, changes: Vec<String> },
+}

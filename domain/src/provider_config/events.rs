@@ -1,0 +1,28 @@
+//! The facts of its life.
+
+use crate::document::ProviderConfigDocument;
+use crate::ids::Timestamp;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// One fact.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub enum ProviderConfigEvent {
+    /// It reads as given from now on.
+    Declared { document: Arc<ProviderConfigDocument>, at: Timestamp },
+    /// It is gone.
+    Deleted { at: Timestamp },
+}
+
+impl cqrs_es::DomainEvent for ProviderConfigEvent {
+    fn event_type(&self) -> String {
+        match self {
+            Self::Declared { .. } => "Declared".to_owned(),
+            Self::Deleted { .. } => "Deleted".to_owned(),
+        }
+    }
+
+    fn event_version(&self) -> String {
+        "1".to_owned()
+    }
+}

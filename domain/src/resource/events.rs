@@ -1,0 +1,256 @@
+//! The facts of a resource's life. Past tense, small, versioned; nothing derived.
+
+use super::{Claim, Condition, Edge, Gate, Input, Pass, Reaction, Shape, Standing, Unresolved};
+use crate::ids::{ClaimId, Epoch, Generation, PassId, ResourceId, SessionId, Timestamp};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// One fact. The payload in the log is this enum, externally tagged.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub enum ResourceEvent {
+    /// The resource came to be: revision 1, generation 1.
+    Created(Created),
+    /// The declaration changed; only what changed is given. Raises the revision.
+    Configured(Configured),
+    /// Upstreams were evaluated: the gate moved, values flowed in, or fields went missing.
+    UpstreamsEvaluated(UpstreamsEvaluated),
+    /// The resolved spec breaks the kind's schema; the generation has failed.
+    InputsRejected { generation: Generation, message: String, at: Timestamp },
+    /// A task was claimed for a worker.
+    Claimed(Claim),
+    /// Work succeeded for the generation it was claimed for.
+    Worked(Worked),
+    /// The work is under way outside; ask again at `requeue_at`. No attempt spent.
+    Progressed { epoch: Epoch, status: Option<Arc<Value>>, requeue_at: Timestamp, at: Timestamp },
+    /// A reaction failed.
+    AttemptFailed(AttemptFailed),
+    /// The claim ended without an outcome: its lease expired, or the worker gave it back.
+    ClaimReleased { epoch: Epoch, claim_id: ClaimId, reason: String, at: Timestamp },
+    /// A worker resumed the task at another broker: its claim lives under that broker's session now.
+    ClaimMoved { epoch: Epoch, claim_id: ClaimId, session: SessionId },
+    /// An outcome came under a dead fence; nothing was changed by it.
+    OutcomeFenced { epoch: Epoch, claim_id: ClaimId, reason: String },
+    /// A composer's output was validated as a whole; the claim ends, a pass begins.
+    CompositionAccepted(CompositionAccepted),
+    /// The pass is applied.
+    Composed { pass_id: PassId, created: u64, changed: u64, dropped: u64, at: Timestamp },
+    /// The pass cannot be finished (its staged output is gone); it must be composed again.
+    CompositionAbandoned { pass_id: PassId, reason: String, at: Timestamp },
+    /// The state of the subtree below changed.
+    SubtreeChanged(SubtreeChanged),
+    /// The rollup's result for the settled subtree `digest`.
+    RolledUp {
+        epoch: Epoch,
+        digest: String,
+        status: Option<Arc<Value>>,
+        conditions: Option<Vec<Condition>>,
+        at: Timestamp,
+    },
+    /// Every dependent has seen the current status.
+    Propagated {},
+    /// A child of it was lost or its labels changed: compose once more.
+    RecomposeRequested { reason: String },
+    /// Its composer no longer wants it; `former_dependents` still do until they have followed.
+    Dropped { former_dependents: Vec<ResourceId>, at: Timestamp },
+    /// Its composer wants it again.
+    Readopted { at: Timestamp },
+    /// Somebody asked for its end. Final.
+    DeletionRequested { at: Timestamp },
+    /// Nothing depends on it and it owns nothing any more: its finalizers may run.
+    TeardownOpened {},
+    /// One finalizer's work is done.
+    FinalizerStripped { epoch: Epoch, finalizer: String, at: Timestamp },
+    /// The end of the stream.
+    Deleted { at: Timestamp },
+}
+
+/// See [`ResourceEvent::Created`].
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Created {
+    pub id: ResourceId,
+    pub kind: String,
+    pub kind_version: u16,
+    pub name: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ancestors: Vec<ResourceId>,
+    pub spec: Arc<Value>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider_config_ref: Option<String>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub deletion_protection: bool,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub edges: Vec<Edge>,
+    pub shape: Arc<Shape>,
+    /// The pass that made it, if a composer did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pass_id: Option<PassId>,
+    pub at: Timestamp,
+}
+
+/// See [`ResourceEvent::Configured`]. Absent means unchanged.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Configured {
+    pub generation: Generation,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind_version: Option<u16>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shape: Option<Arc<Shape>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spec: Option<Arc<Value>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub labels: Option<BTreeMap<String, String>>,
+    /// `Some(None)` removes the reference.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "double_option")]
+    pub provider_config_ref: Option<Option<String>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deletion_protection: Option<bool>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub edges: Option<Vec<Edge>>,
+    /// The pass that changed it, if a composer did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pass_id: Option<PassId>,
+    pub at: Timestamp,
+}
+
+/// See [`ResourceEvent::UpstreamsEvaluated`].
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct UpstreamsEvaluated {
+    pub gate: Gate,
+    /// Raised when a flowed value changed.
+    pub generation: Generation,
+    /// The inputs that changed, replacing those with the same field.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub inputs: Vec<Input>,
+    /// Fields whose flow is gone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub removed: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unresolved: Vec<Unresolved>,
+    pub at: Timestamp,
+}
+
+/// See [`ResourceEvent::Worked`].
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Worked {
+    pub epoch: Epoch,
+    pub generation: Generation,
+    pub round: crate::ids::Round,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<Arc<Value>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub conditions: Option<Vec<Condition>>,
+    #[serde(default = "yes", skip_serializing_if = "is_true")]
+    pub healthy: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub changed: Option<bool>,
+    pub at: Timestamp,
+}
+
+/// See [`ResourceEvent::AttemptFailed`].
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct AttemptFailed {
+    pub epoch: Epoch,
+    pub reaction: Reaction,
+    pub generation: Generation,
+    pub message: String,
+    /// No further attempt will be made for this generation.
+    pub terminal: bool,
+    /// Which attempt this was, from 1.
+    pub attempt: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_at: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<Arc<Value>>,
+    pub at: Timestamp,
+}
+
+/// See [`ResourceEvent::CompositionAccepted`].
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct CompositionAccepted {
+    pub epoch: Epoch,
+    pub pass: Pass,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<Arc<Value>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub conditions: Option<Vec<Condition>>,
+    pub at: Timestamp,
+}
+
+/// See [`ResourceEvent::SubtreeChanged`].
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct SubtreeChanged {
+    pub subtree: Standing,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub culprit: Option<ResourceId>,
+    /// Present when settled: what a rollup would see.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
+    pub at: Timestamp,
+}
+
+fn yes() -> bool {
+    true
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_true(value: &bool) -> bool {
+    *value
+}
+
+mod double_option {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub fn serialize<S: Serializer>(value: &Option<Option<String>>, s: S) -> Result<S::Ok, S::Error> {
+        value.as_ref().and_then(Option::as_ref).serialize(s)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Option<String>>, D::Error> {
+        Option::<String>::deserialize(d).map(Some)
+    }
+}
+
+impl cqrs_es::DomainEvent for ResourceEvent {
+    fn event_type(&self) -> String {
+        self.name().to_owned()
+    }
+
+    fn event_version(&self) -> String {
+        "1".to_owned()
+    }
+}
+
+impl ResourceEvent {
+    /// The event's type word in the log.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Created(_) => "Created",
+            Self::Configured(_) => "Configured",
+            Self::UpstreamsEvaluated(_) => "UpstreamsEvaluated",
+            Self::InputsRejected { .. } => "InputsRejected",
+            Self::Claimed(_) => "Claimed",
+            Self::Worked(_) => "Worked",
+            Self::Progressed { .. } => "Progressed",
+            Self::AttemptFailed(_) => "AttemptFailed",
+            Self::ClaimReleased { .. } => "ClaimReleased",
+            Self::ClaimMoved { .. } => "ClaimMoved",
+            Self::OutcomeFenced { .. } => "OutcomeFenced",
+            Self::CompositionAccepted(_) => "CompositionAccepted",
+            Self::Composed { .. } => "Composed",
+            Self::CompositionAbandoned { .. } => "CompositionAbandoned",
+            Self::SubtreeChanged(_) => "SubtreeChanged",
+            Self::RolledUp { .. } => "RolledUp",
+            Self::Propagated {} => "Propagated",
+            Self::RecomposeRequested { .. } => "RecomposeRequested",
+            Self::Dropped { .. } => "Dropped",
+            Self::Readopted { .. } => "Readopted",
+            Self::DeletionRequested { .. } => "DeletionRequested",
+            Self::TeardownOpened {} => "TeardownOpened",
+            Self::FinalizerStripped { .. } => "FinalizerStripped",
+            Self::Deleted { .. } => "Deleted",
+        }
+    }
+}

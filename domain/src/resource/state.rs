@@ -1,0 +1,218 @@
+//! A resource as the fold of its events.
+
+use super::{Claim, Condition, Edge, Failure, Gate, Input, Pass, Shape, Standing, Unresolved};
+use crate::ids::{Epoch, Generation, KindRef, ResourceId, ResourceRef, Revision, Round, Timestamp};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Everything the log says about one resource. Serialised into `head.state`, so field names are short-lived
+/// only in the cache: a change of shape here needs no upcaster, the head is rebuilt from the log.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct ResourceState {
+    /// None until `Created`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub identity: Option<Arc<Identity>>,
+    pub kind_version: u16,
+    pub shape: Arc<Shape>,
+
+    /// Declared spec, without flowed values.
+    pub spec: Arc<Value>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider_config_ref: Option<String>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub deletion_protection: bool,
+    /// Edges to upstreams, in declared order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub edges: Vec<Edge>,
+    /// Values that flowed in, by target pointer.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub inputs: Vec<Input>,
+    /// Flows whose source field is missing or null at a Ready upstream.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unresolved: Vec<Unresolved>,
+    pub gate: Gate,
+
+    pub revision: Revision,
+    pub generation: Generation,
+    #[serde(default)]
+    pub round: Round,
+    #[serde(default)]
+    pub compose_round: Round,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worked: Option<(Generation, Round)>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub composed: Option<(Generation, Round)>,
+    #[serde(default)]
+    pub synced_gen: Generation,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failed_gen: Option<Generation>,
+    pub healthy: bool,
+
+    #[serde(default)]
+    pub epoch: Epoch,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub claim: Option<Claim>,
+    /// The kind version last claimed; teardown runs under it. None: never claimed, nothing to tear down.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub claimed_version: Option<u16>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pass: Option<Pass>,
+    /// Transient attempts of the current decision that failed.
+    #[serde(default)]
+    pub attempts: u32,
+    /// Not claimed before this instant (backoff, or `requeue_after_secs`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_at: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_failure: Option<Failure>,
+
+    /// For a composite: derived from its direct children's standings. A leaf's stays AllReady.
+    pub subtree: Standing,
+    /// Digest of the children's membership, phases and statuses at the last evaluation that found it settled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subtree_digest: Option<String>,
+    /// Digest that the last recorded rollup saw.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rolled_digest: Option<String>,
+    /// A rollup is owed as soon as the subtree is settled.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub rollup_owed: bool,
+    /// The owed rollup is due only because a descendant's status changed; the phase is kept meanwhile.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub rollup_quiet: bool,
+    /// The last rollup failed terminally.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub rollup_failed: bool,
+    /// The child that makes the subtree impaired, if one does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub culprit: Option<ResourceId>,
+
+    /// Status changed after dependents had already run; they are yet to see it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub propagation_owed: bool,
+    /// The composer no longer wants this child; dependents that did not follow yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dropped: Option<Vec<ResourceId>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deletion: Option<Deletion>,
+    /// Finalizers not stripped yet; meaningful once deletion is requested.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub finalizers: Vec<String>,
+    /// The `Deleted` event ended the stream.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub deleted: bool,
+
+    /// Status slots; users see the top-level merge own < compose < rollup.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status_own: Option<Arc<Value>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status_compose: Option<Arc<Value>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status_rollup: Option<Arc<Value>>,
+    /// Conditions that providers reported, by slot then in reported order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub conditions_own: Vec<Condition>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub conditions_compose: Vec<Condition>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub conditions_rollup: Vec<Condition>,
+    /// When `Synced` and `Ready` last changed their status.
+    #[serde(default)]
+    pub synced_since: Timestamp,
+    #[serde(default)]
+    pub ready_since: Timestamp,
+    #[serde(default)]
+    pub created_at: Timestamp,
+    #[serde(default)]
+    pub updated_at: Timestamp,
+    /// Sequence of the last event that changed what owner and dependents see (phase or status).
+    #[serde(default)]
+    pub outward: u64,
+    /// Number of events applied: this state's own sequence.
+    #[serde(default)]
+    pub sequence: u64,
+}
+
+/// What never changes about a resource.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Identity {
+    pub id: ResourceId,
+    pub kind: String,
+    pub name: String,
+    /// The composers above, nearest first; empty for a top-level resource.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ancestors: Vec<ResourceId>,
+}
+
+/// An accepted delete.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Deletion {
+    pub requested_at: Timestamp,
+    /// Nothing that depends on it and nothing it owns is left: its finalizers may run.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub open: bool,
+}
+
+impl Identity {
+    /// The direct owner, if any.
+    pub fn owner(&self) -> Option<ResourceId> {
+        self.ancestors.first().copied()
+    }
+
+    /// The top-level resource above, or itself.
+    pub fn root(&self) -> ResourceId {
+        self.ancestors.last().copied().unwrap_or(self.id)
+    }
+
+    /// `kind/name`.
+    pub fn reference(&self) -> ResourceRef {
+        ResourceRef::new(&self.kind, &self.name)
+    }
+}
+
+impl ResourceState {
+    /// The identity of a created resource.
+    ///
+    /// # Panics
+    /// On a state that no `Created` event was applied to; every path past the gateway has one.
+    #[expect(clippy::expect_used, reason = "a stream starts with Created; anything else is a corrupt log")]
+    pub fn id(&self) -> &Identity {
+        self.identity.as_deref().expect("a resource stream starts with Created")
+    }
+
+    /// The kind and version it is declared at.
+    pub fn kind_ref(&self) -> KindRef {
+        KindRef::new(&self.id().kind, self.kind_version)
+    }
+
+    /// The kind and version that tasks for it must be served under: a teardown runs under the one last claimed.
+    pub fn task_kind_ref(&self) -> KindRef {
+        match (&self.deletion, self.claimed_version) {
+            (Some(_), Some(version)) => KindRef::new(&self.id().kind, version),
+            _ => self.kind_ref(),
+        }
+    }
+
+    /// A live resource: created and not deleted.
+    pub fn exists(&self) -> bool {
+        self.identity.is_some() && !self.deleted
+    }
+
+    /// The spec a worker sees: declared values with flowed ones laid over them.
+    pub fn effective_spec(&self) -> Value {
+        crate::value_flow::effective_spec(&self.spec, &self.inputs)
+    }
+
+    /// The status users and value flows see.
+    pub fn visible_status(&self) -> Value {
+        crate::value_flow::merge_status([
+            self.status_own.as_deref(),
+            self.status_compose.as_deref(),
+            self.status_rollup.as_deref(),
+        ])
+    }
+}

@@ -1,0 +1,4 @@
+//! The loop: read models and time to commands.
+
+pub mod dispatch;
+pub mod gateway_api;

@@ -1,0 +1,63 @@
+//! Decide first, append in one call.
+
+use crate::rows::{HeadRow, InlineRows};
+use crate::store::{Metadata, StoreError, StoredEvent};
+use converge_domain::{Address, AnyCommand, AnyState, CommandId, DomainError, Position, Timestamp};
+use std::sync::Arc;
+
+/// Several commands that commit together or not at all.
+#[derive(Clone, Debug)]
+pub struct CommandGroup {
+    /// Deduplicates retries of the group; None: not deduplicated.
+    pub command_id: Option<CommandId>,
+    pub metadata: Arc<Metadata>,
+    pub steps: Vec<(Address, AnyCommand)>,
+}
+
+/// A committed (or empty) group.
+#[derive(Clone, Debug)]
+pub struct Committed {
+    /// Position of the group's last event; of the decision (the log's head known then) when it appended nothing.
+    pub position: Position,
+    pub committed_at: Timestamp,
+    /// Per step: its aggregate's state after the group, and the group's events on it (demotions of ancestors not included).
+    pub steps: Vec<StepResult>,
+}
+
+/// One step's result.
+#[derive(Clone, Debug)]
+pub struct StepResult {
+    pub state: AnyState,
+    pub events: Vec<StoredEvent>,
+}
+
+/// Why a group did not commit.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum ExecuteError {
+    /// Domain code refused step `step`.
+    #[error("{error}")]
+    Domain { step: usize, error: DomainError },
+    /// A name is held by another live aggregate; resolve names again.
+    #[error("the name is taken by another live resource")]
+    NameTaken,
+    /// The command id was executed before.
+    #[error("the command was executed before")]
+    Duplicate,
+    /// Heads or guards moved under every attempt.
+    #[error("conflicting writers; gave up after {attempts} attempts")]
+    Conflict { attempts: u32 },
+    /// The queue is full.
+    #[error("the engine is overloaded; try again")]
+    Overloaded,
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The log is shutting down; the group was not executed.
+    #[error("shutting down")]
+    Closed,
+}
+
+/// Derives the inline rows of one aggregate. Implemented by `projections`.
+pub trait InlineProjector: Send + Sync + 'static {
+    /// `before` is the state when the batch began (empty for a new aggregate), `after` the state at its end.
+    fn project(&self, address: Address, before: &AnyState, after: &AnyState) -> (HeadRow, InlineRows);
+}
