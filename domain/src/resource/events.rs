@@ -53,9 +53,10 @@ pub enum ResourceEvent {
     /// A child of it was lost or its labels changed: compose once more.
     RecomposeRequested { reason: String },
     /// Its composer no longer wants it; `former_dependents` still do until they have followed.
-    Dropped { former_dependents: Vec<ResourceId>, at: Timestamp },
+    /// `kept`: its kind grants a grace window, so it is set aside instead of removed.
+    Dropped { pass_id: PassId, former_dependents: Vec<ResourceId>, kept: bool, at: Timestamp },
     /// Its composer wants it again.
-    Readopted { at: Timestamp },
+    Readopted { pass_id: PassId, at: Timestamp },
     /// Somebody asked for its end. Final.
     DeletionRequested { at: Timestamp },
     /// Nothing depends on it and it owns nothing any more: its finalizers may run.
@@ -130,6 +131,9 @@ pub struct UpstreamsEvaluated {
     pub removed: Vec<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unresolved: Vec<Unresolved>,
+    /// The sequences of upstreams that hold the gate, as read: the decision is void once one moved.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub held_by: Vec<(ResourceId, u64)>,
     pub at: Timestamp,
 }
 
@@ -224,6 +228,36 @@ impl cqrs_es::DomainEvent for ResourceEvent {
 }
 
 impl ResourceEvent {
+    /// When it happened, on the database's clock; None for facts that move no phase.
+    pub const fn at(&self) -> Option<Timestamp> {
+        match self {
+            Self::Created(Created { at, .. })
+            | Self::Configured(Configured { at, .. })
+            | Self::UpstreamsEvaluated(UpstreamsEvaluated { at, .. })
+            | Self::InputsRejected { at, .. }
+            | Self::Claimed(Claim { claimed_at: at, .. })
+            | Self::Worked(Worked { at, .. })
+            | Self::Progressed { at, .. }
+            | Self::AttemptFailed(AttemptFailed { at, .. })
+            | Self::ClaimReleased { at, .. }
+            | Self::CompositionAccepted(CompositionAccepted { at, .. })
+            | Self::Composed { at, .. }
+            | Self::CompositionAbandoned { at, .. }
+            | Self::SubtreeChanged(SubtreeChanged { at, .. })
+            | Self::RolledUp { at, .. }
+            | Self::Dropped { at, .. }
+            | Self::Readopted { at, .. }
+            | Self::DeletionRequested { at }
+            | Self::FinalizerStripped { at, .. }
+            | Self::Deleted { at } => Some(*at),
+            Self::ClaimMoved { .. }
+            | Self::OutcomeFenced { .. }
+            | Self::Propagated {}
+            | Self::RecomposeRequested { .. }
+            | Self::TeardownOpened {} => None,
+        }
+    }
+
     /// The event's type word in the log.
     pub const fn name(&self) -> &'static str {
         match self {
