@@ -96,7 +96,7 @@ impl ResourceState {
                 self.last_failure = None;
                 self.finalizers.retain(|held| *held != finalizer);
             }
-            ResourceEvent::Deleted { .. } => {
+            ResourceEvent::Deleted(_) => {
                 self.claim = None;
                 self.deleted = true;
             }

@@ -68,7 +68,7 @@ fn guards_of(after: &ResourceState, event: &ResourceEvent, guards: &mut Vec<Guar
             Standing::Impaired if changed.digest.is_some() => guards.push(Guard::NoOpenChild { id }),
             _ => {}
         },
-        ResourceEvent::TeardownOpened {} | ResourceEvent::Deleted { .. } => {
+        ResourceEvent::TeardownOpened {} | ResourceEvent::Deleted(_) => {
             guards.extend([Guard::NoDependents { id }, Guard::NoChildren { id }]);
         }
         _ => {}

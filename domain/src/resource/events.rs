@@ -64,7 +64,7 @@ pub enum ResourceEvent {
     /// One finalizer's work is done.
     FinalizerStripped { epoch: Epoch, finalizer: String, at: Timestamp },
     /// The end of the stream.
-    Deleted { at: Timestamp },
+    Deleted(Deleted),
 }
 
 /// See [`ResourceEvent::Created`].
@@ -111,9 +111,25 @@ pub struct Configured {
     pub deletion_protection: Option<bool>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub edges: Option<Vec<Edge>>,
+    /// Upstreams it no longer has an edge to: they may wait for that.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub released: Vec<ResourceId>,
     /// The pass that changed it, if a composer did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pass_id: Option<PassId>,
+    pub at: Timestamp,
+}
+
+/// See [`ResourceEvent::Deleted`]. The head goes away with this event, so it names whoever must be told.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Deleted {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<ResourceId>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub upstreams: Vec<ResourceId>,
+    /// Its composer had not dropped it, and will want it anew.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub wanted: bool,
     pub at: Timestamp,
 }
 
@@ -249,7 +265,7 @@ impl ResourceEvent {
             | Self::Readopted { at, .. }
             | Self::DeletionRequested { at }
             | Self::FinalizerStripped { at, .. }
-            | Self::Deleted { at } => Some(*at),
+            | Self::Deleted(Deleted { at, .. }) => Some(*at),
             Self::ClaimMoved { .. }
             | Self::OutcomeFenced { .. }
             | Self::Propagated {}
@@ -284,7 +300,7 @@ impl ResourceEvent {
             Self::DeletionRequested { .. } => "DeletionRequested",
             Self::TeardownOpened {} => "TeardownOpened",
             Self::FinalizerStripped { .. } => "FinalizerStripped",
-            Self::Deleted { .. } => "Deleted",
+            Self::Deleted(_) => "Deleted",
         }
     }
 }

@@ -95,6 +95,10 @@ fn difference(state: &ResourceState, wanted: &Declare) -> Option<Configured> {
 
     let raises = spec.is_some() || kind_version.is_some() || provider_config_ref.is_some();
     let differs = raises || labels.is_some() || edges.is_some() || deletion_protection.is_some();
+    let released = edges.as_ref().map_or_else(Vec::new, |kept| {
+        let lost = |upstream: &ResourceId| !kept.iter().any(|edge| edge.upstream == *upstream);
+        state.edges.iter().map(|edge| edge.upstream).filter(lost).collect()
+    });
     differs.then(|| Configured {
         generation: if raises { state.generation.next() } else { state.generation },
         kind_version,
@@ -104,6 +108,7 @@ fn difference(state: &ResourceState, wanted: &Declare) -> Option<Configured> {
         provider_config_ref,
         deletion_protection,
         edges,
+        released,
         pass_id: wanted.composer.as_ref().map(|composer| composer.pass_id),
         at: wanted.at,
     })

@@ -5,6 +5,7 @@
 //! an upstream or child it relied on moved. A voided evaluation is done again from fresh reads, and whoever
 //! moved the other side wakes this resource once more after commit.
 
+use super::delete;
 use crate::ids::{Sequence, Timestamp};
 use crate::resource::{
     ChildrenFact, Evaluate, Gate, HeldBy, ResourceError, ResourceEvent, ResourceState, Standing,
@@ -54,7 +55,7 @@ fn teardown(state: &ResourceState, held: &HeldBy, at: Timestamp) -> Vec<Resource
     }
     // Never claimed: no provider has seen it, there is nothing to tear down and nobody is asked.
     if state.claimed_version.is_none() || state.finalizers.is_empty() {
-        vec![ResourceEvent::Deleted { at }]
+        vec![delete::gone(state, at)]
     } else {
         vec![ResourceEvent::TeardownOpened {}]
     }

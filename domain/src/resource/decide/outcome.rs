@@ -1,5 +1,6 @@
 //! What a worker said, taken only under the live fence.
 
+use super::delete;
 use crate::backoff;
 use crate::resource::{
     AttemptFailed, Claim, CompositionAccepted, Condition, ConditionStatus, Outcome, Pass, Reaction,
@@ -89,7 +90,7 @@ fn success(
             let last = state.finalizers.iter().all(|held| *held == finalizer);
             let mut events = vec![ResourceEvent::FinalizerStripped { epoch: claim.epoch, finalizer, at }];
             if last {
-                events.push(ResourceEvent::Deleted { at });
+                events.push(delete::gone(state, at));
             }
             events
         }
