@@ -173,8 +173,18 @@ impl Floor {
             ),
             ("HOT updates", format!("{:.1} %", self.hot_share * 100.0)),
             (
-                "stored",
-                format!("{:.0} B an event, {:.0} B a head", self.bytes_per_event, self.bytes_per_head),
+                "rows",
+                format!(
+                    "{:.0} B of JSON an event, {:.0} B a head",
+                    self.json_bytes_per_event, self.row_bytes_per_head
+                ),
+            ),
+            (
+                "on disk",
+                format!(
+                    "{:.0} B an event, {:.0} B a head, with indexes",
+                    self.bytes_per_event, self.bytes_per_head
+                ),
             ),
         ]
     }
