@@ -35,7 +35,9 @@ pub fn resource(word: &str) -> Result<ResourceRef, String> {
 /// For a reference with an empty side and for types this client cannot show.
 pub fn target(word: &str) -> Result<Target, String> {
     let (head, name) = match word.split_once('/') {
-        Some(("", _) | (_, "")) => return Err(format!("`{word}` is not a reference; write TYPE or KIND/NAME")),
+        Some(("", _) | (_, "")) => {
+            return Err(format!("`{word}` is not a reference; write TYPE or KIND/NAME"));
+        }
         Some((head, name)) => (head, Some(name)),
         None => (word, None),
     };

@@ -105,6 +105,18 @@ impl Client {
         }
     }
 
+    /// The server's metrics, in Prometheus' text format.
+    ///
+    /// # Errors
+    /// When the server cannot be reached.
+    pub async fn metrics(&self) -> Result<String, ClientError> {
+        let mut address = self.endpoint.clone();
+        let path = address.path().strip_suffix("/graphql").unwrap_or_default().to_owned();
+        address.set_path(&format!("{path}/metrics"));
+        let response = self.http.get(address).send().await.map_err(|error| self.unreachable(&error))?;
+        response.text().await.map_err(|error| self.unreachable(&error))
+    }
+
     fn unreachable(&self, error: &reqwest::Error) -> ClientError {
         self.lost(root_cause(error))
     }

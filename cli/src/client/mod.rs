@@ -9,7 +9,7 @@ pub mod model;
 pub mod operations;
 mod subscription;
 
-pub use error::{ClientError, Violation};
+pub use error::ClientError;
 pub use http::Client;
 pub use operations::Operation;
 pub use subscription::{Follow, Followed, Positioned};

@@ -228,8 +228,6 @@ pub struct EventPage {
     #[serde(deserialize_with = "decimal")]
     pub end_position: u64,
     pub has_more: bool,
-    #[serde(deserialize_with = "decimal")]
-    pub position: u64,
 }
 
 /// One fact of the log.
@@ -265,9 +263,7 @@ impl super::Positioned for Event {
 pub struct ResourceChange {
     #[serde(deserialize_with = "decimal")]
     pub position: u64,
-    pub at: DateTime<Utc>,
     pub event_type: String,
-    pub id: String,
     pub kind: String,
     pub name: String,
     #[serde(default)]
@@ -366,7 +362,9 @@ impl Decimal {
     fn value<E: serde::de::Error>(self) -> Result<u64, E> {
         match self {
             Self::Number(number) => Ok(number),
-            Self::Text(text) => text.parse().map_err(|_| E::custom(format!("`{text}` is not a 64-bit number"))),
+            Self::Text(text) => {
+                text.parse().map_err(|_| E::custom(format!("`{text}` is not a 64-bit number")))
+            }
         }
     }
 }

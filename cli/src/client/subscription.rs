@@ -38,7 +38,10 @@ pub trait Positioned: DeserializeOwned {
 pub enum Followed<T> {
     Item(T),
     /// The connection broke; it is being made again from this position. For the user's eyes only.
-    Interrupted { from: u64, reason: String },
+    Interrupted {
+        from: u64,
+        reason: String,
+    },
 }
 
 type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
@@ -147,7 +150,9 @@ impl<T: Positioned> Follow<T> {
         link.asked = false;
         let message = match received {
             Some(Ok(Message::Text(text))) => text,
-            Some(Ok(Message::Close(frame))) => return Err(closed(frame.as_ref().map(|f| (u16::from(f.code), f.reason.as_str())))),
+            Some(Ok(Message::Close(frame))) => {
+                return Err(closed(frame.as_ref().map(|f| (u16::from(f.code), f.reason.as_str()))));
+            }
             Some(Ok(_)) => return Ok(None),
             Some(Err(error)) => return Err(Broken::Link(error.to_string())),
             None => return Err(Broken::Link("the server hung up".to_owned())),
@@ -238,7 +243,8 @@ async fn connect(
     loop {
         match socket.next().await {
             Some(Ok(Message::Text(text))) => {
-                let frame: Frame = serde_json::from_str(&text).map_err(|error| Broken::Link(error.to_string()))?;
+                let frame: Frame =
+                    serde_json::from_str(&text).map_err(|error| Broken::Link(error.to_string()))?;
                 match frame.kind.as_str() {
                     "connection_ack" => break,
                     "ping" => send(&mut socket, &json!({"type": "pong"})).await?,
@@ -255,7 +261,8 @@ async fn connect(
     }
     let mut variables = variables.clone();
     variables.insert("from".to_owned(), from.to_string().into());
-    let payload = json!({"query": operation.document, "operationName": operation.name, "variables": variables});
+    let payload =
+        json!({"query": operation.document, "operationName": operation.name, "variables": variables});
     send(&mut socket, &json!({"type": "subscribe", "id": SUBSCRIPTION_ID, "payload": payload})).await?;
     Ok(socket)
 }

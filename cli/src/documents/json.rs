@@ -30,7 +30,10 @@ mod tests {
     fn the_text_of_a_json_document_is_kept_as_written() {
         let text = r#"{"spec": {"a": 1.10, "big": 18446744073709551615, "e": 1E2}} {"b":null}"#;
         let texts: Vec<String> = documents(text).unwrap().iter().map(|raw| raw.get().to_owned()).collect();
-        assert_eq!(texts, [r#"{"spec": {"a": 1.10, "big": 18446744073709551615, "e": 1E2}}"#, r#"{"b":null}"#]);
+        assert_eq!(
+            texts,
+            [r#"{"spec": {"a": 1.10, "big": 18446744073709551615, "e": 1E2}}"#, r#"{"b":null}"#]
+        );
     }
 
     #[test]

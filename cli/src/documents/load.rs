@@ -102,10 +102,10 @@ fn read(
 ) -> Result<(), DocumentError> {
     let malformed = |reason: String| DocumentError::Malformed { origin: origin.to_owned(), reason };
     let mut bytes = Vec::new();
-    input
-        .take(INPUT_BYTES_MAX + 1)
-        .read_to_end(&mut bytes)
-        .map_err(|error| DocumentError::Unreadable { origin: origin.to_owned(), reason: error.to_string() })?;
+    input.take(INPUT_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(|error| DocumentError::Unreadable {
+        origin: origin.to_owned(),
+        reason: error.to_string(),
+    })?;
     if bytes.len() as u64 > INPUT_BYTES_MAX {
         return Err(DocumentError::TooLarge { origin: origin.to_owned() });
     }

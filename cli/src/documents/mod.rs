@@ -12,7 +12,7 @@ mod yaml;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-pub use load::load;
+pub use load::{from_text, load};
 pub use split::split;
 
 /// One document as it will be sent.

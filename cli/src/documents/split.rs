@@ -64,9 +64,6 @@ mod tests {
     fn a_request_never_exceeds_its_bytes() {
         // Each of these documents is 14 bytes long.
         assert_eq!(lengths(&cut(documents(5), 100, 28).unwrap()), [2, 2, 1]);
-        assert!(matches!(
-            cut(documents(1), 100, 13),
-            Err(DocumentError::DocumentTooLarge { bytes: 14, .. })
-        ));
+        assert!(matches!(cut(documents(1), 100, 13), Err(DocumentError::DocumentTooLarge { bytes: 14, .. })));
     }
 }

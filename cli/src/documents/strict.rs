@@ -105,9 +105,7 @@ impl<'de> Visitor<'de> for Node<'_> {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Tree, A::Error> {
         let mut list = Vec::new();
-        while let Some(item) =
-            self.below(&list.len().to_string(), |node| items.next_element_seed(node))?
-        {
+        while let Some(item) = self.below(&list.len().to_string(), |node| items.next_element_seed(node))? {
             list.push(item);
         }
         Ok(Tree::List(list))

@@ -8,7 +8,6 @@ use super::strict::{self, Tree};
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 use std::fmt;
-use std::fmt::Write;
 
 /// The documents of a YAML text; empty ones (two `---` in a row) are skipped.
 ///
@@ -17,6 +16,10 @@ use std::fmt::Write;
 /// numbers that JSON does not have.
 pub fn documents(text: &str) -> Result<Vec<Box<RawValue>>, String> {
     let mut documents = Vec::new();
+    // To the reader, a stream with nothing in it is a document that breaks off.
+    if text.lines().all(|line| line.trim().is_empty() || line.trim_start().starts_with('#')) {
+        return Ok(documents);
+    }
     let again = serde_yaml_ng::Deserializer::from_str(text);
     for (first, second) in serde_yaml_ng::Deserializer::from_str(text).zip(again) {
         let mut tree = strict::read(first).map_err(|error| error.to_string())?;
@@ -45,13 +48,12 @@ fn has_doubles(tree: &Tree) -> bool {
 }
 
 fn write(tree: &Tree, json: &mut String) {
-    // Writing to a String cannot fail.
     match tree {
         Tree::Null => json.push_str("null"),
         Tree::Bool(value) => json.push_str(if *value { "true" } else { "false" }),
         Tree::Number(text) => json.push_str(text),
-        Tree::Double(value) => drop(write!(json, "{}", serde_json::Value::from(*value))),
-        Tree::Text(text) => drop(write!(json, "{}", serde_json::Value::from(text.as_str()))),
+        Tree::Double(value) => json.push_str(&serde_json::Value::from(*value).to_string()),
+        Tree::Text(text) => json.push_str(&serde_json::Value::from(text.as_str()).to_string()),
         Tree::List(items) => {
             for (index, item) in items.iter().enumerate() {
                 json.push(if index == 0 { '[' } else { ',' });
@@ -62,7 +64,8 @@ fn write(tree: &Tree, json: &mut String) {
         Tree::Map(fields) => {
             for (index, (key, value)) in fields.iter().enumerate() {
                 json.push(if index == 0 { '{' } else { ',' });
-                drop(write!(json, "{}:", serde_json::Value::from(key.as_str())));
+                json.push_str(&serde_json::Value::from(key.as_str()).to_string());
+                json.push(':');
                 write(value, json);
             }
             json.push_str(if fields.is_empty() { "{}" } else { "}" });
@@ -147,7 +150,15 @@ mod tests {
 
     #[test]
     fn a_file_holds_several_documents_and_empty_ones_do_not_count() {
-        assert_eq!(converted("---\na: 1\n---\n---\nb: [x, {y: null}]\n"), [r#"{"a":1}"#, r#"{"b":["x",{"y":null}]}"#]);
+        assert_eq!(
+            converted("---\na: 1\n---\n---\nb: [x, {y: null}]\n"),
+            [r#"{"a":1}"#, r#"{"b":["x",{"y":null}]}"#]
+        );
+    }
+
+    #[test]
+    fn comments_alone_are_no_document() {
+        assert!(documents("").unwrap().is_empty() && documents("# later\n\n  # more").unwrap().is_empty());
     }
 
     #[test]

@@ -55,8 +55,21 @@ mod tests {
     #[test]
     fn every_operation_bears_its_name() {
         for operation in [
-            APPLY, DELETE, RESOURCE, STATE, STATE_BY_ID, RESOURCES, DESCRIBE, TREE, KINDS, PROVIDER_CONFIGS,
-            EVENTS, SUMMARY, FAILED, FOLLOW_EVENTS, FOLLOW_RESOURCES,
+            APPLY,
+            DELETE,
+            RESOURCE,
+            STATE,
+            STATE_BY_ID,
+            RESOURCES,
+            DESCRIBE,
+            TREE,
+            KINDS,
+            PROVIDER_CONFIGS,
+            EVENTS,
+            SUMMARY,
+            FAILED,
+            FOLLOW_EVENTS,
+            FOLLOW_RESOURCES,
         ] {
             let named = ["query", "mutation", "subscription"]
                 .iter()
