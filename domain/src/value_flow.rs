@@ -18,3 +18,19 @@ pub fn merge_status<'a>(slots: impl IntoIterator<Item = Option<&'a Value>>) -> V
     }
     Value::Object(merged)
 }
+
+/// What an evaluation makes of the flows.
+pub struct InputPlan {
+    pub changed: Vec<Input>,
+    pub removed: Vec<String>,
+    pub unresolved: Vec<crate::resource::Unresolved>,
+}
+
+/// Plans the inputs.
+pub fn plan_inputs(
+    _edges: &[crate::resource::Edge],
+    _inputs: &[Input],
+    _upstreams: &[crate::resource::UpstreamFact],
+) -> InputPlan {
+    InputPlan { changed: vec![], removed: vec![], unresolved: vec![] }
+}

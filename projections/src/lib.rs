@@ -1,1 +1,3 @@
-//! Placeholder.
+//! The log to read models: inline in the append call, or catching up behind it.
+
+pub mod inline;
