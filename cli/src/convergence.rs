@@ -4,7 +4,9 @@
 //! wait nor end it wrongly. A subscription only says *when* to look; where there is none a short pause
 //! does. A server that goes away for a while is waited for as well, until time is up.
 
-use crate::client::model::{Resource, ResourceAnswer, ResourceChange, ResourcesAnswer, SummaryAnswer};
+use crate::client::model::{
+    PositionAnswer, Resource, ResourceAnswer, ResourceChange, ResourcesAnswer, SummaryAnswer,
+};
 use crate::client::{Client, ClientError, Follow, Followed, Operation, operations};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::progress::{PhaseCounts, Progress};
@@ -24,6 +26,8 @@ const PARALLEL: usize = 8;
 const SUMMARIES_MAX: usize = 8;
 /// How many culprits are named.
 const NAMED_MAX: usize = 10;
+/// How many failures are looked at below one root.
+const FAILURES_MAX: usize = 1_000;
 const RETRY_MIN: Duration = Duration::from_millis(200);
 const RETRY_MAX: Duration = Duration::from_secs(2);
 
@@ -200,7 +204,7 @@ pub async fn all_ready(
                 Some(resource) => unready.push((wanted, resource)),
             }
         }
-        known.check(patience, &unready, first).await?;
+        known.check(patience, &unready, &min_position, first).await?;
         first = false;
         show(patience, wanted, unready.len(), progress).await?;
         pending = unready.iter().map(|(wanted, _)| *wanted).collect();
@@ -238,12 +242,18 @@ async fn states<'w>(
 struct KnownFailures(HashSet<String>);
 
 impl KnownFailures {
-    async fn check(&mut self, patience: &Patience, unready: &[(&Wanted, Resource)], first: bool) -> Outcome {
+    async fn check(
+        &mut self,
+        patience: &Patience,
+        unready: &[(&Wanted, Resource)],
+        min_position: &str,
+        first: bool,
+    ) -> Outcome {
         let looks: Vec<_> = unready
             .iter()
             .map(|(wanted, resource)| async move {
                 let filter = json!({"root": wanted.id, "phase": ["Failed"]});
-                let variables = json!({"filter": filter, "first": 1_000});
+                let variables = json!({"filter": filter, "first": FAILURES_MAX, "minPosition": min_position});
                 let answer: ResourcesAnswer = patience.ask(operations::FAILED, variables).await?;
                 Ok::<_, Failure>((*wanted, resource.phase == "Degraded", answer.resources.nodes))
             })
@@ -251,23 +261,40 @@ impl KnownFailures {
         let found: Vec<_> = stream::iter(looks).buffered(PARALLEL).try_collect().await?;
         for (wanted, settled, failed) in found {
             let excused = first && !wanted.fresh && !settled;
-            let mut culprits = Vec::new();
+            let mut suspects = Vec::new();
             for resource in failed {
                 if excused {
                     self.0.insert(resource.id);
                 } else if settled || !self.0.contains(&resource.id) {
-                    culprits.push(resource);
+                    suspects.push(resource);
                 }
             }
-            if !culprits.is_empty() {
-                let lines: Vec<String> = culprits.iter().take(NAMED_MAX).map(failure_line).collect();
-                let more = culprits.len().saturating_sub(NAMED_MAX);
+            let lines = confirmed(patience, &suspects, min_position).await?;
+            if !lines.is_empty() {
+                let more = suspects.len().saturating_sub(NAMED_MAX);
                 let rest = if more > 0 { format!("\nand {more} more") } else { String::new() };
                 return Err(Failure::new(Exit::Failed, lines.join("\n") + &rest));
             }
         }
         Ok(())
     }
+}
+
+/// The first few of `suspects` that have failed even by their own state: the list they come from lags behind
+/// it, and must not end a wait for a failure that is over.
+async fn confirmed(
+    patience: &Patience,
+    suspects: &[Resource],
+    min_position: &str,
+) -> Result<Vec<String>, Failure> {
+    let mut lines = Vec::new();
+    for suspect in suspects.iter().take(NAMED_MAX) {
+        match look(patience, &suspect.id, min_position).await? {
+            Some(resource) if resource.phase == "Failed" => lines.push(failure_line(&resource)),
+            _ => {}
+        }
+    }
+    Ok(lines)
 }
 
 async fn show(
@@ -314,12 +341,10 @@ pub fn state_line(resource: &Resource) -> String {
     format!("{}/{} is {}{separator}{}", resource.kind, resource.name, resource.phase, resource.why)
 }
 
-/// The log's position now: where a wait starts that must miss nothing.
+/// The end of the log now: where a wait starts that must miss nothing.
 ///
 /// # Errors
 /// See [`ClientError`].
 pub async fn position_now(client: &Client) -> Result<u64, ClientError> {
-    // An impossible root keeps the server from counting anything.
-    let nothing = json!({"root": "00000000-0000-0000-0000-000000000000"});
-    Ok(client.ask::<SummaryAnswer>(operations::SUMMARY, nothing).await?.summary.position)
+    Ok(client.ask::<PositionAnswer>(operations::POSITION, json!({})).await?.events.position)
 }

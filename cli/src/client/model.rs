@@ -219,6 +219,19 @@ pub struct EventsAnswer {
     pub events: EventPage,
 }
 
+/// `{events}`, for its position alone.
+#[derive(Debug, Deserialize)]
+pub struct PositionAnswer {
+    pub events: LogEnd,
+}
+
+/// The end of the log.
+#[derive(Debug, Deserialize)]
+pub struct LogEnd {
+    #[serde(deserialize_with = "decimal")]
+    pub position: u64,
+}
+
 /// A page of the log.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -289,8 +302,6 @@ pub struct SummaryAnswer {
 /// Phase counts.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Summary {
-    #[serde(deserialize_with = "decimal")]
-    pub position: u64,
     pub counts: Vec<PhaseCount>,
 }
 

@@ -18,7 +18,7 @@ use std::fmt::Write;
 const EVENTS: usize = 12;
 /// Unready children that are named.
 const CHILDREN_NAMED: usize = 20;
-const CHILDREN_PAGE: usize = 1_000;
+const CHILDREN_PAGE: usize = 500;
 /// Pages of children that are counted; of more it says so.
 const CHILDREN_PAGES_MAX: usize = 20;
 

@@ -42,6 +42,8 @@ operations! {
     SUMMARY = "Summary" in "summary.graphql";
     /// Resources below a root that have failed for good.
     FAILED = "Failed" in "failed.graphql";
+    /// The end of the log.
+    POSITION = "Position" in "position.graphql";
     /// The log, live.
     FOLLOW_EVENTS = "FollowEvents" in "follow_events.graphql";
     /// Changes of resources, live.
@@ -68,6 +70,7 @@ mod tests {
             EVENTS,
             SUMMARY,
             FAILED,
+            POSITION,
             FOLLOW_EVENTS,
             FOLLOW_RESOURCES,
         ] {
