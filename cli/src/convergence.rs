@@ -28,6 +28,8 @@ const SUMMARIES_MAX: usize = 8;
 const NAMED_MAX: usize = 10;
 /// How many failures are looked at below one root.
 const FAILURES_MAX: usize = 1_000;
+/// How long the last look may take beyond the deadline.
+const LAST_LOOK: Duration = Duration::from_secs(5);
 const RETRY_MIN: Duration = Duration::from_millis(200);
 const RETRY_MAX: Duration = Duration::from_secs(2);
 
@@ -71,7 +73,9 @@ impl Patience {
         let mut backoff = RETRY_MIN;
         loop {
             let asked = self.client.ask(operation, &variables);
-            let error = match tokio::time::timeout_at(self.deadline, asked).await {
+            // The last look begins when time is up, and must still be able to say what it saw.
+            let until = self.deadline.max(Instant::now() + LAST_LOOK);
+            let error = match tokio::time::timeout_at(until, asked).await {
                 Ok(Ok(answer)) => return Ok(answer),
                 Ok(Err(error)) if error.is_transient() => error,
                 Ok(Err(error)) => return Err(error.into()),
