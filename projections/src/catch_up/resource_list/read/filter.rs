@@ -20,7 +20,7 @@ pub struct Filter {
 }
 
 /// A row's place in the one order of every list.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct Key {
     pub kind: String,
     pub name: String,
