@@ -5,3 +5,4 @@
 //! lag, but never diverge, and it can be thrown away and built anew from position 0.
 
 pub mod catch_up;
+pub mod inline;

@@ -3,6 +3,8 @@
 mod apply;
 mod delete;
 
+pub use apply::subject;
+
 use async_graphql::MergedObject;
 
 /// Changes.
