@@ -106,10 +106,8 @@ impl Directory {
             for row in self.identities.of(&gone).await? {
                 let id = AggregateId::from(row.id);
                 missing.remove(&id);
-                names.insert(
-                    id,
-                    Arc::new(Named { kind: row.kind, name: row.name, ancestors: row.ancestors }),
-                );
+                names
+                    .insert(id, Arc::new(Named { kind: row.kind, name: row.name, ancestors: row.ancestors }));
             }
         }
         for id in missing.into_keys() {
@@ -154,9 +152,10 @@ fn from_state(state: &AnyState) -> Option<Named> {
             name: identity.name.clone(),
             ancestors: identity.ancestors.clone(),
         }),
-        AnyState::Kind(state) => {
-            state.manifest.as_ref().map(|manifest| other(AggregateType::Kind, manifest.kind_ref().to_string()))
-        }
+        AnyState::Kind(state) => state
+            .manifest
+            .as_ref()
+            .map(|manifest| other(AggregateType::Kind, manifest.kind_ref().to_string())),
         AnyState::ProviderConfig(state) => state
             .document
             .as_ref()

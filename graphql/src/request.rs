@@ -47,7 +47,8 @@ impl<'a> Envelope<'a> {
         if !text.trim_start().starts_with('{') {
             return Err(Refusal::Malformed("a request must be a JSON object".to_owned()));
         }
-        serde_json::from_str(text).map_err(|error| Refusal::Malformed(format!("not a GraphQL request: {error}")))
+        serde_json::from_str(text)
+            .map_err(|error| Refusal::Malformed(format!("not a GraphQL request: {error}")))
     }
 
     /// The request, with checked variables.

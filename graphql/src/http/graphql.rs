@@ -11,6 +11,7 @@ use async_graphql::Value;
 use async_graphql::parser::types::OperationType;
 use axum::body::{Body, to_bytes};
 use axum::extract::{Query, State};
+use axum::http::request::Parts;
 use axum::http::{HeaderValue, Method, Request, StatusCode, header};
 use axum::response::Response;
 use serde::Deserialize;
@@ -26,9 +27,10 @@ pub async fn graphql(State(app): State<App>, request: Request<Body>) -> Response
         let error = ApiError::unavailable("too many requests at once; try again");
         return refused(media, StatusCode::SERVICE_UNAVAILABLE, error);
     };
-    let reply = match *request.method() {
-        Method::GET => get(&app, media, &request).await,
-        Method::POST => post(&app, media, request).await,
+    let (parts, body) = request.into_parts();
+    let reply = match parts.method {
+        Method::GET => get(&app, media, &parts).await,
+        Method::POST => post(&app, media, &parts, body).await,
         _ => Err(not_allowed(media, "GET, POST", "use GET or POST")),
     };
     reply.unwrap_or_else(|refusal| refusal)
@@ -44,10 +46,10 @@ struct Parameters {
     extensions: Option<String>,
 }
 
-async fn get(app: &App, media: Media, request: &Request<Body>) -> Result<Response, Response> {
+async fn get(app: &App, media: Media, request: &Parts) -> Result<Response, Response> {
     let malformed = |error: String| bad_request(media, error);
     let Query(parameters) =
-        Query::<Parameters>::try_from_uri(request.uri()).map_err(|error| malformed(error.to_string()))?;
+        Query::<Parameters>::try_from_uri(&request.uri).map_err(|error| malformed(error.to_string()))?;
     let raw = |text: &'_ Option<String>| -> Result<Option<Box<RawValue>>, Response> {
         text.as_deref()
             .filter(|text| !text.is_empty())
@@ -66,22 +68,21 @@ async fn get(app: &App, media: Media, request: &Request<Body>) -> Result<Respons
     if operation_type(&mut query) == Some(OperationType::Mutation) {
         return Err(not_allowed(media, "POST", "mutations go by POST"));
     }
-    Ok(execute(app, media, request.headers(), query).await)
+    Ok(execute(app, media, &request.headers, query).await)
 }
 
-async fn post(app: &App, media: Media, request: Request<Body>) -> Result<Response, Response> {
-    if !is_json(request.headers()) {
+async fn post(app: &App, media: Media, request: &Parts, body: Body) -> Result<Response, Response> {
+    if !is_json(&request.headers) {
         let error = ApiError::bad_request("the body must be application/json in UTF-8");
         return Err(refused(media, StatusCode::UNSUPPORTED_MEDIA_TYPE, error));
     }
-    let (parts, body) = request.into_parts();
     let body = to_bytes(body, REQUEST_BYTES_MAX).await.map_err(|_| {
         let error = format!("the body could not be read, or is longer than {REQUEST_BYTES_MAX} bytes");
         refused(media, StatusCode::PAYLOAD_TOO_LARGE, ApiError::bad_request(error))
     })?;
     let text = std::str::from_utf8(&body).map_err(|error| bad_request(media, error.to_string()))?;
     let query = executable(media, Envelope::parse(text).and_then(Envelope::into_request))?;
-    Ok(execute(app, media, &parts.headers, query).await)
+    Ok(execute(app, media, &request.headers, query).await)
 }
 
 async fn execute(

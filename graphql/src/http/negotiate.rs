@@ -64,7 +64,11 @@ pub fn accepted(headers: &HeaderMap) -> Option<Media> {
         // A client that names the new type understands it; one that names none gets the old.
         (true, true) => {
             let named = ranges.iter().any(|range| range.starts_with("application/graphql-response+json"));
-            Some(if response > legacy || (named && response >= legacy) { Media::Response } else { Media::Legacy })
+            Some(if response > legacy || (named && response >= legacy) {
+                Media::Response
+            } else {
+                Media::Legacy
+            })
         }
     }
 }
@@ -101,7 +105,10 @@ mod tests {
         assert_eq!(accept("application/graphql-response+json"), Some(Media::Response));
         assert_eq!(accept("application/graphql-response+json, application/json"), Some(Media::Response));
         assert_eq!(accept("application/graphql-response+json;q=0.5, application/json"), Some(Media::Legacy));
-        assert_eq!(accept("application/graphql-response+json; charset=utf-8, application/json; charset=utf-8"), Some(Media::Response));
+        assert_eq!(
+            accept("application/graphql-response+json; charset=utf-8, application/json; charset=utf-8"),
+            Some(Media::Response)
+        );
         assert_eq!(accept("text/html"), None);
         assert_eq!(accept("application/json;q=0"), None);
     }

@@ -28,7 +28,10 @@ impl Loader<RecentEventsKey> for RecentEvents {
     type Value = Vec<StoredEvent>;
     type Error = ApiError;
 
-    async fn load(&self, keys: &[RecentEventsKey]) -> Result<HashMap<RecentEventsKey, Self::Value>, ApiError> {
+    async fn load(
+        &self,
+        keys: &[RecentEventsKey],
+    ) -> Result<HashMap<RecentEventsKey, Self::Value>, ApiError> {
         futures::stream::iter(keys.to_vec())
             .map(|key| async move {
                 let after = Sequence(key.sequence.saturating_sub(u64::from(key.limit)));

@@ -1,8 +1,8 @@
 //! The log in pages.
 
+use crate::consistency::note;
 use crate::error::ApiError;
 use crate::limits::{NAME_BEARERS_MAX, PAGE_MAX, SCAN_EVENTS_MAX, page_size, weight};
-use crate::consistency::note;
 use crate::state::ApiState;
 use crate::types::{Event, EventFilter, EventPage, Position, resource_id};
 use async_graphql::{Context, Object};
@@ -44,12 +44,7 @@ impl EventsQuery {
                 Event::new(event, named)
             })
             .collect();
-        Ok(EventPage {
-            nodes,
-            end_position: run.end.into(),
-            has_more: run.more,
-            position: position.into(),
-        })
+        Ok(EventPage { nodes, end_position: run.end.into(), has_more: run.more, position: position.into() })
     }
 }
 
@@ -65,7 +60,7 @@ struct Run {
 ///
 /// # Errors
 /// `BAD_REQUEST` for an id that is none; `UNAVAILABLE` when a lookup fails.
-pub async fn filtered_ids(
+async fn filtered_ids(
     state: &ApiState,
     filter: &EventFilter,
 ) -> Result<Option<BTreeSet<AggregateId>>, ApiError> {

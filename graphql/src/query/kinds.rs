@@ -18,8 +18,10 @@ impl KindsQuery {
         let state = ctx.data_unchecked::<ApiState>();
         note(ctx, heads_position(state, None).await?);
         let heads = state.store.heads_of_type(AggregateType::Kind).await?;
-        let mut kinds =
-            heads.iter().filter_map(|head| Kind::from_head(head).transpose()).collect::<Result<Vec<_>, _>>()?;
+        let mut kinds = heads
+            .iter()
+            .filter_map(|head| Kind::from_head(head).transpose())
+            .collect::<Result<Vec<_>, _>>()?;
         kinds.sort_by(|a, b| (&a.kind, a.kind_version).cmp(&(&b.kind, b.kind_version)));
         Ok(kinds)
     }

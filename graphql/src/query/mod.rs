@@ -8,8 +8,6 @@ mod resources;
 mod summary;
 mod tree;
 
-pub use events::filtered_ids;
-
 use async_graphql::MergedObject;
 
 /// Reads.

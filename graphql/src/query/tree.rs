@@ -40,12 +40,14 @@ impl TreeQuery {
         .await?;
         note(ctx, answer.position);
         let mut rows = answer.value.unwrap_or_default();
-        let mut page_info = PageInfo::default();
-        page_info.has_previous_page = after.is_some();
-        page_info.has_next_page = rows.len() > limit as usize;
+        let more = rows.len() > limit as usize;
         rows.truncate(limit as usize);
-        page_info.start_cursor = rows.first().map(cursor);
-        page_info.end_cursor = rows.last().map(cursor);
+        let page_info = PageInfo {
+            has_previous_page: after.is_some(),
+            has_next_page: more,
+            start_cursor: rows.first().map(cursor),
+            end_cursor: rows.last().map(cursor),
+        };
         let nodes = rows
             .into_iter()
             .map(|node| TreeNode { depth: node.depth, resource: Resource::new(node.row.state) })

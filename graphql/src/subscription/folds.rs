@@ -62,8 +62,7 @@ impl Folds {
         let mut state = ResourceState::default();
         while state.sequence < sequence {
             let left = u32::try_from(sequence - state.sequence).unwrap_or(u32::MAX).min(STREAM_PAGE);
-            let page =
-                self.store.read_stream(event.aggregate_id, Sequence(state.sequence), left).await?;
+            let page = self.store.read_stream(event.aggregate_id, Sequence(state.sequence), left).await?;
             if page.is_empty() {
                 return Err(ApiError::unavailable(format!(
                     "the stream of resource {} ends at {} but the log holds its event {sequence}",

@@ -1,8 +1,8 @@
 //! What may be watched. From a given position on: first the past, then the present, without a seam.
 
 mod events;
-mod follow;
 mod folds;
+mod follow;
 mod resource_changed;
 
 use async_graphql::MergedSubscription;

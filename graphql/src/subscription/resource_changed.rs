@@ -74,9 +74,9 @@ async fn changes(
     for event in about_resources {
         let id = ResourceId(event.aggregate_id.0);
         // Kind, name, owner and root never change: whatever they rule out needs no folding at all.
-        let possible = names.get(&event.aggregate_id).is_none_or(|named| {
-            filter.admits_identity(&named.kind, &named.name, id, &named.ancestors)
-        });
+        let possible = names
+            .get(&event.aggregate_id)
+            .is_none_or(|named| filter.admits_identity(&named.kind, &named.name, id, &named.ancestors));
         if !possible {
             continue;
         }

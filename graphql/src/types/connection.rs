@@ -37,11 +37,12 @@ impl ResourceConnection {
         let more = rows.len() > limit;
         rows.truncate(limit);
         let cursors: Vec<String> = rows.iter().map(|row| row_cursor(&row.key())).collect();
-        let mut page_info = PageInfo::default();
-        page_info.has_previous_page = after.is_some();
-        page_info.has_next_page = more;
-        page_info.start_cursor = cursors.first().cloned();
-        page_info.end_cursor = cursors.last().cloned();
+        let page_info = PageInfo {
+            has_previous_page: after.is_some(),
+            has_next_page: more,
+            start_cursor: cursors.first().cloned(),
+            end_cursor: cursors.last().cloned(),
+        };
         let nodes: Vec<Resource> = rows.into_iter().map(|row| Resource::new(row.state)).collect();
         let edges = cursors
             .into_iter()
@@ -77,7 +78,5 @@ pub fn decode_cursor<T: DeserializeOwned>(cursor: &str) -> Result<T, ApiError> {
 /// # Errors
 /// As [`decode_cursor`].
 pub fn decode_key(cursor: Option<&str>) -> Result<Option<Key>, ApiError> {
-    cursor
-        .map(|cursor| decode_cursor(cursor).map(|(kind, name, id)| Key { kind, name, id }))
-        .transpose()
+    cursor.map(|cursor| decode_cursor(cursor).map(|(kind, name, id)| Key { kind, name, id })).transpose()
 }

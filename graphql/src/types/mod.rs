@@ -21,5 +21,5 @@ pub use node::Node;
 pub use provider_config::ProviderConfig;
 pub use resource::{Phase, Resource};
 pub use scalars::{DateTime, Json, Position, resource_id};
-pub use summary::{PhaseCount, Summary};
+pub use summary::Summary;
 pub use tree::{TreeNode, TreePage};

@@ -42,10 +42,6 @@ impl Resource {
     pub const fn new(state: Arc<ResourceState>) -> Self {
         Self { state }
     }
-
-    pub const fn state(&self) -> &Arc<ResourceState> {
-        &self.state
-    }
 }
 
 /// Edges from a resource to what it needs first.
@@ -99,7 +95,7 @@ const fn reaction_word(reaction: Reaction) -> &'static str {
 
 #[Object]
 impl Resource {
-    async fn id(&self) -> ID {
+    pub async fn id(&self) -> ID {
         ID::from(self.state.id().id.to_string())
     }
 

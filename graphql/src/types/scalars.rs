@@ -47,7 +47,9 @@ impl ScalarType for Position {
         match number {
             // The log counts in PostgreSQL's bigint.
             Some(number) if i64::try_from(number).is_ok() => Ok(Self(number)),
-            _ => Err(InputValueError::custom("a position is a decimal number of at most 63 bits, as a string")),
+            _ => {
+                Err(InputValueError::custom("a position is a decimal number of at most 63 bits, as a string"))
+            }
         }
     }
 
@@ -93,7 +95,7 @@ impl ScalarType for DateTime {
 /// # Errors
 /// `BAD_REQUEST` for anything but a uuid.
 pub fn resource_id(id: &ID) -> Result<ResourceId, ApiError> {
-    id.parse()
-        .map(ResourceId)
-        .map_err(|_| ApiError::bad_request(format!("`{}` is not the id of a resource: not a uuid", id.as_str())))
+    id.parse().map(ResourceId).map_err(|_| {
+        ApiError::bad_request(format!("`{}` is not the id of a resource: not a uuid", id.as_str()))
+    })
 }

@@ -21,11 +21,10 @@ pub async fn upgrade(State(app): State<App>, headers: HeaderMap, upgrade: WebSoc
         return (StatusCode::SERVICE_UNAVAILABLE, "too many connections; try again\n").into_response();
     };
     let context = context(&headers);
-    upgrade
-        .protocols([SUBPROTOCOL])
-        .max_message_size(crate::limits::REQUEST_BYTES_MAX)
-        .on_upgrade(move |socket| async move {
+    upgrade.protocols([SUBPROTOCOL]).max_message_size(crate::limits::REQUEST_BYTES_MAX).on_upgrade(
+        move |socket| async move {
             Session::new(app, context, socket).run().await;
             drop(permit);
-        })
+        },
+    )
 }

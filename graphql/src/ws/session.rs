@@ -173,7 +173,9 @@ impl Session {
             Ok(Ok(())) => Ok(()),
             Ok(Err(_)) => Err(Close::Gone),
             Err(_) => {
-                tracing::info!("a subscriber took nothing for too long; it may resume from its last position");
+                tracing::info!(
+                    "a subscriber took nothing for too long; it may resume from its last position"
+                );
                 Err(Close::Gone)
             }
         }
