@@ -6,6 +6,7 @@
 
 mod floor;
 mod machine;
+mod reconcile;
 mod report;
 mod server;
 
@@ -13,6 +14,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
+
+pub use reconcile::{NOOP_WORKER, noop_worker};
 
 /// Arguments of `converge bench`.
 #[derive(Debug, Args)]
@@ -25,6 +28,8 @@ pub struct BenchArgs {
 enum Scenario {
     /// The limit here: batched SQL that writes what the engine would write, with no engine around it.
     Floor(FloorArgs),
+    /// Leaf resources applied through GraphQL and worked by a separate process, until the last is Ready.
+    Reconcile(ReconcileArgs),
 }
 
 /// What every scenario takes.
@@ -56,6 +61,27 @@ struct FloorArgs {
     common: CommonArgs,
 }
 
+#[derive(Debug, Clone, Args)]
+struct ReconcileArgs {
+    /// Leaf resources.
+    #[arg(long, default_value_t = 10_000)]
+    n: u32,
+    /// Documents in one `apply` mutation.
+    #[arg(long, default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    batch: u32,
+    /// `apply` mutations in flight at the same time.
+    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=64))]
+    clients: u32,
+    /// Tasks the worker runs at once.
+    #[arg(long, default_value_t = 512)]
+    max_parallel: u32,
+    /// Give up after this many seconds.
+    #[arg(long, default_value_t = 1800)]
+    timeout: u64,
+    #[command(flatten)]
+    common: CommonArgs,
+}
+
 /// Runs one scenario.
 ///
 /// # Errors
@@ -64,5 +90,6 @@ struct FloorArgs {
 pub async fn run(args: BenchArgs) -> anyhow::Result<ExitCode> {
     match args.scenario {
         Scenario::Floor(args) => floor::scenario(args).await,
+        Scenario::Reconcile(args) => reconcile::scenario(args).await,
     }
 }
