@@ -43,6 +43,11 @@ impl Ring {
         !self.waiting.is_empty()
     }
 
+    /// The event at the frontier, if it is kept.
+    pub(super) fn last_event(&self) -> Option<&StoredEvent> {
+        self.recent.back().and_then(|events| events.last())
+    }
+
     /// Takes a contiguous run of events in and moves the frontier as far as it goes. Events at or before the
     /// frontier are known already (a gap was read from the store while a lane's answer was on its way) and are cut.
     pub(super) fn add(&mut self, events: Arc<Vec<StoredEvent>>) {
