@@ -2,6 +2,7 @@
 
 mod failures;
 mod groups;
+mod property;
 mod racing;
 mod stream;
 #[path = "../support/mod.rs"]
