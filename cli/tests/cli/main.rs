@@ -5,6 +5,7 @@ mod delete;
 mod events;
 mod exits;
 mod fake;
+mod migrate;
 mod show;
 mod things;
 mod wait;
