@@ -45,7 +45,8 @@ pub struct Options {
     pub data_dir: PathBuf,
     /// Whether commits must survive a crash.
     pub durability: Durability,
-    /// Delete `data_dir` when this process is gone and the server has stopped. For tests.
+    /// Delete `data_dir` when the server has stopped, also if that is because this process is gone. For tests:
+    /// the directory must not be used again, since its end and a new start could meet.
     pub remove_when_stopped: bool,
     /// The directory of the binaries, instead of searching.
     pub binaries: Option<PathBuf>,
@@ -85,6 +86,7 @@ struct Owned {
     child: Child,
     pipe: Option<ChildStdin>,
     durability: Durability,
+    remove: bool,
     _lock: File,
 }
 
@@ -195,6 +197,9 @@ impl Owned {
         if let Some(mut pipe) = self.pipe.take() {
             let _ = pipe.write_all(b"stopped\n");
         }
+        if self.remove {
+            std::fs::remove_dir_all(&layout.base).map_err(EmbeddedError::io("remove", &layout.base))?;
+        }
         Ok(())
     }
 }
@@ -277,7 +282,13 @@ fn launch(
     };
     let pid = i32::try_from(child.id()).unwrap_or(i32::MAX);
     tracing::debug!(pid, data_dir = %layout.base.display(), major = binaries.major(), "embedded PostgreSQL is ready");
-    let owned = Owned { child, pipe: Some(pipe), durability: options.durability, _lock: lock };
+    let owned = Owned {
+        child,
+        pipe: Some(pipe),
+        durability: options.durability,
+        remove: options.remove_when_stopped,
+        _lock: lock,
+    };
     Ok(EmbeddedPostgres { socket_dir: layout.run(), port: 5432, pid, layout, owned: Some(owned) })
 }
 

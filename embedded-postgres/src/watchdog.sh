@@ -16,11 +16,10 @@ exec 3<&0 </dev/null
 (
   (
     exec >/dev/null 2>&1
-    if ! read -r _ <&3; then
-      # Numbers are used again. The server is signalled only while its own file still says that it is this one.
-      owner=
-      read -r owner <"$data/postmaster.pid" && [ "$owner" = "$$" ] && kill "-$signal" "$$"
-    fi
+    read -r _ <&3 && exit
+    # Numbers are used again. The server is signalled only while its own file still says that it is this one.
+    owner=
+    read -r owner <"$data/postmaster.pid" && [ "$owner" = "$$" ] && kill "-$signal" "$$"
     if [ -n "$remove" ]; then
       tries=0
       while [ -e "$data/postmaster.pid" ] && [ "$tries" -lt 100 ]; do

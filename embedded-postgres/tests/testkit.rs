@@ -69,6 +69,11 @@ async fn a_throw_away_server_takes_its_files_with_it() {
     let dir = server.data_dir().to_owned();
     assert!(dir.join("data/PG_VERSION").exists());
     server.stop().await.unwrap();
+    assert!(!dir.exists(), "stop waits for it");
+
+    let dropped = start_server().await.unwrap();
+    let dir = dropped.data_dir().to_owned();
+    drop(dropped);
     let deadline = Instant::now() + Duration::from_secs(60);
     while dir.exists() {
         assert!(Instant::now() < deadline, "{} is still there", dir.display());

@@ -235,6 +235,19 @@ pub trait Store: Send + Sync + 'static {
         after: Option<ResourceId>,
         limit: u32,
     ) -> Result<Vec<ResourceId>, StoreError>;
+    /// `(upstream, dependent)` pairs of several upstreams in one read, up to `limit` in all.
+    async fn dependents_many(
+        &self,
+        upstreams: &[ResourceId],
+        limit: u32,
+    ) -> Result<Vec<(ResourceId, ResourceId)>, StoreError> {
+        let mut pairs = Vec::new();
+        for upstream in upstreams {
+            let dependents = self.dependents(*upstream, None, limit).await?;
+            pairs.extend(dependents.into_iter().map(|dependent| (*upstream, dependent)));
+        }
+        Ok(pairs)
+    }
     /// Children of `parent` (heads), by id after `after`.
     async fn children(
         &self,

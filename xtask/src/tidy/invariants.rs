@@ -1,5 +1,5 @@
 //! Rule: every invariant in `docs/architecture.md` names the test that holds it, and that test exists. A promise
-//! whose test was renamed or removed is a wish.
+//! whose test was renamed or removed is a wish, and an error; one that names no test yet is a warning.
 
 use std::collections::BTreeSet;
 
@@ -20,7 +20,7 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
         let Some(number) = cells.first().filter(|cell| cell.parse::<u32>().is_ok()) else { continue };
         let named: Vec<&str> = cells.get(2).map(|cell| code(cell)).unwrap_or_default();
         if named.is_empty() {
-            findings.push(Finding::error(DOCUMENT, format!("invariant {number} names no test")));
+            findings.push(Finding::warning(DOCUMENT, format!("invariant {number} names no test")));
         }
         for name in named.iter().filter(|name| !tests.contains(*name)) {
             findings.push(Finding::error(
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn an_invariant_without_a_test_is_an_error() {
+    fn an_invariant_without_a_test_is_pointed_at() {
         assert_eq!(messages("| 2 | Nothing is lost. | |"), ["invariant 2 names no test"]);
     }
 
