@@ -10,6 +10,7 @@ use converge_graphql::{ApiState, Metrics};
 use converge_projections::catch_up::{Board, Feed, ResourceList, Runner};
 use converge_projections::inline::StateProjector;
 use sqlx::postgres::{PgPool, PgPoolOptions};
+use sqlx::{Connection, PgConnection};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::task::JoinSet;
@@ -100,6 +101,10 @@ pub async fn migrate(url: &str) -> anyhow::Result<()> {
 }
 
 async fn pool(url: &str) -> anyhow::Result<PgPool> {
+    // A pool would go on trying to connect until its patience ends; the first refusal says why at once.
+    let probe = tokio::time::timeout(CONNECT_TIMEOUT, PgConnection::connect(url));
+    let probe = probe.await.context("the database does not answer")?.context("cannot connect to the database")?;
+    probe.close().await.context("cannot talk to the database")?;
     PgPoolOptions::new()
         .max_connections(PROJECTION_CONNECTIONS)
         .acquire_timeout(CONNECT_TIMEOUT)
