@@ -6,8 +6,9 @@ use crate::gateway::EngineGateway;
 use crate::membership::{self, Membership};
 use crate::registry::Registry;
 use crate::{timers, wake};
-use converge_domain::{AggregateId, AggregateType, AnyCommand, CommandId, SessionId, Timestamp};
 use converge_domain::{Address, ResourceId, resource::ResourceCommand};
+use converge_domain::{AggregateId, AggregateType, AnyCommand, CommandId, SessionId, Timestamp};
+use converge_event_store::clock::Clock;
 use converge_event_store::{CommandGroup, Committed, ExecuteError, Log, Metadata, Store, StoreError};
 use std::sync::Arc;
 use std::time::Duration;
@@ -51,6 +52,7 @@ impl Default for EngineConfig {
 pub(crate) struct Core {
     pub store: Arc<dyn Store>,
     pub log: Log,
+    pub clock: Arc<dyn Clock>,
     pub registry: Arc<Registry>,
     pub session: SessionId,
     pub config: EngineConfig,
@@ -79,15 +81,21 @@ impl Engine {
         let start = store.log_head().await?.position;
         let registry = Arc::new(Registry::load(store.as_ref()).await?);
         let session = SessionId(Uuid::now_v7());
-        let core = Arc::new(Core { store, log, registry, session, config });
+        let core = Arc::new(Core { clock: log.clock(), store, log, registry, session, config });
 
         let membership = membership::join(&core, &tracker, stop.clone()).await?;
         let evaluator = Evaluator::start(core.clone(), &tracker, stop.clone());
         let dispatcher = Arc::new(Dispatcher::new(core.clone(), evaluator.clone()));
         let gateway = Arc::new(EngineGateway::new(core.clone(), dispatcher.clone()));
-        let timers = timers::start(core.clone(), evaluator.clone(), dispatcher.clone(), &tracker, stop.clone());
+        let timers =
+            timers::start(core.clone(), evaluator.clone(), dispatcher.clone(), &tracker, stop.clone());
         wake::start(
-            wake::Wakers { core: core.clone(), evaluator: evaluator.clone(), dispatcher: dispatcher.clone(), timers },
+            wake::Wakers {
+                core: core.clone(),
+                evaluator: evaluator.clone(),
+                dispatcher: dispatcher.clone(),
+                timers,
+            },
             start,
             &tracker,
             stop.clone(),
@@ -131,7 +139,7 @@ impl Core {
 
     /// The database's time, without asking it.
     pub fn now(&self) -> Timestamp {
-        self.log.now()
+        self.clock.now()
     }
 
     /// One command to one resource, by the engine itself.

@@ -149,7 +149,8 @@ fn touch(id: ResourceId, event: &ResourceEvent, touches: &mut Vec<(ResourceId, T
         }
         // A gate that opened made the node due; nobody waits for that.
         ResourceEvent::UpstreamsEvaluated(evaluated) => {
-            let moved_on = evaluated.gate == converge_domain::resource::Gate::Open && !evaluated.inputs.is_empty();
+            let moved_on =
+                evaluated.gate == converge_domain::resource::Gate::Open && !evaluated.inputs.is_empty();
             touches.push((id, if moved_on { Touch::SELF } else { Touch::AROUND }));
         }
         ResourceEvent::SubtreeChanged(changed) if changed.subtree == Standing::Open => {}
@@ -157,7 +158,9 @@ fn touch(id: ResourceId, event: &ResourceEvent, touches: &mut Vec<(ResourceId, T
             let touch = if failed.reaction == Reaction::Teardown { Touch::AROUND } else { Touch::SELF };
             touches.push((id, touch));
         }
-        ResourceEvent::ClaimReleased { .. } | ResourceEvent::Progressed { .. } => touches.push((id, Touch::SELF)),
+        ResourceEvent::ClaimReleased { .. } | ResourceEvent::Progressed { .. } => {
+            touches.push((id, Touch::SELF))
+        }
         ResourceEvent::DeletionRequested { .. } => touches.push((id, Touch::DELETION)),
         ResourceEvent::Composed { .. }
         | ResourceEvent::Worked(_)

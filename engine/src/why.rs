@@ -39,7 +39,10 @@ impl EngineGateway {
         }
         let store = &self.core.store;
         if let Some(dependent) = store.dependents(id, None, 1).await?.first() {
-            return Ok(format!("Waits until {}, which depends on it, is gone.", self.call_name(*dependent).await));
+            return Ok(format!(
+                "Waits until {}, which depends on it, is gone.",
+                self.call_name(*dependent).await
+            ));
         }
         if let Some(child) = store.children(id, None, 1).await?.first() {
             return Ok(format!("Waits until {}, which it owns, is gone.", self.call_name(*child).await));
@@ -173,7 +176,8 @@ impl EngineGateway {
             return Ok(None);
         }
         let heads = self.core.store.heads(&ids).await?;
-        let busy = heads.iter().filter_map(|head| head.state.as_resource()).find(|owner| owner.pass.is_some());
+        let busy =
+            heads.iter().filter_map(|head| head.state.as_resource()).find(|owner| owner.pass.is_some());
         Ok(busy.map(|owner| format!("Waits until {} has written all its children.", owner.id().reference())))
     }
 
@@ -206,7 +210,8 @@ fn running(state: &ResourceState) -> String {
         Reaction::Rollup => "rolling it up",
         Reaction::Teardown => "tearing it down",
     };
-    let attempt = if state.attempts > 0 { format!(", attempt {}", state.attempts + 1) } else { String::new() };
+    let attempt =
+        if state.attempts > 0 { format!(", attempt {}", state.attempts + 1) } else { String::new() };
     format!("Worker {} is {task} since {}{attempt}.", claim.worker, claim.claimed_at)
 }
 

@@ -102,6 +102,14 @@ impl<'f> Fields<'f> {
         read(value, &self.at(name), self.faults)
     }
 
+    /// Whether a fault at or inside a field is recorded.
+    pub(crate) fn has_fault(&self, name: &str) -> bool {
+        let place = self.at(name);
+        self.faults.iter().any(|fault| {
+            fault.pointer.strip_prefix(&place).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        })
+    }
+
     /// Records a fault of a field.
     pub(crate) fn fault(&mut self, name: &str, message: impl Into<String>) {
         let place = self.at(name);

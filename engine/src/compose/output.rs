@@ -2,8 +2,11 @@
 
 use crate::engine::Core;
 use converge_domain::composition::{ChildItem, EdgeItem};
+use converge_domain::json::faithful;
+use converge_domain::schema::Violation;
 use converge_domain::{ClaimId, ResourceId};
 use converge_event_store::{StagedPart, StoreError};
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 /// Most children of one composition.
@@ -52,15 +55,22 @@ pub(crate) async fn read(core: &Core, root: ResourceId, claim_id: ClaimId) -> Re
     Ok(output)
 }
 
+/// An item's text as JSON.
+fn parse(payload: &str) -> Result<Value, Vec<Violation>> {
+    faithful::parse(payload).map_err(|faults| {
+        faults.into_iter().map(|fault| Violation { pointer: fault.pointer, message: fault.message }).collect()
+    })
+}
+
 impl Output {
     fn take(&mut self, part: StagedPart, payload: &str) {
         let place = self.children.len() + self.edges.len();
         match part {
-            StagedPart::Child => match ChildItem::parse(payload) {
+            StagedPart::Child => match parse(payload).and_then(ChildItem::parse) {
                 Ok(child) => self.children.push(child),
                 Err(violations) => self.broken(&format!("child {place}"), &violations),
             },
-            StagedPart::Edge => match EdgeItem::parse(payload) {
+            StagedPart::Edge => match parse(payload).and_then(EdgeItem::parse) {
                 Ok(edge) => self.edges.push(edge),
                 Err(violations) => self.broken(&format!("edge {}", self.edges.len()), &violations),
             },
@@ -68,7 +78,7 @@ impl Output {
         }
     }
 
-    fn broken(&mut self, subject: &str, violations: &[converge_domain::schema::Violation]) {
+    fn broken(&mut self, subject: &str, violations: &[Violation]) {
         for violation in violations.iter().take(5) {
             self.broken.push(format!("{subject} {}: {}", violation.pointer, violation.message));
         }

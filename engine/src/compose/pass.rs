@@ -4,7 +4,9 @@ use super::accept;
 use super::output::{self, Output};
 use crate::evaluate::Shared;
 use converge_domain::composition::ChildItem;
-use converge_domain::resource::{ComposerRef, Declare, Edge, Pass, ResourceCommand, ResourceError, ResourceState};
+use converge_domain::resource::{
+    ComposerRef, Declare, Edge, Pass, ResourceCommand, ResourceError, ResourceState,
+};
 use converge_domain::{AnyEvent, DomainError, KindRef, ResourceId, ResourceRef};
 use converge_event_store::{ExecuteError, StoreError};
 use std::collections::{HashMap, HashSet};
@@ -63,7 +65,9 @@ impl Shared {
 
     async fn apply_pass(&self, composer: ResourceId) -> Result<End, StoreError> {
         let heads = self.core().store.heads(&[composer.into()]).await?;
-        let Some(state) = heads.first().and_then(|head| head.state.as_resource()) else { return Ok(End::Over) };
+        let Some(state) = heads.first().and_then(|head| head.state.as_resource()) else {
+            return Ok(End::Over);
+        };
         let Some(pass) = state.pass.clone() else { return Ok(End::Over) };
         let end = match self.write_children(state, &pass).await {
             Ok(end) => end,
@@ -129,7 +133,8 @@ impl Shared {
     async fn child_ids(&self, output: &Output) -> Result<HashMap<ResourceRef, ResourceId>, StoreError> {
         let mut ids = HashMap::with_capacity(output.children.len());
         for chunk in output.children.chunks(CHUNK) {
-            let names: Vec<_> = chunk.iter().map(|child| ResourceRef::new(&child.kind, &child.name)).collect();
+            let names: Vec<_> =
+                chunk.iter().map(|child| ResourceRef::new(&child.kind, &child.name)).collect();
             for (name, holder) in self.core().store.names(&names).await? {
                 ids.insert(name, ResourceId(holder.0));
             }
@@ -173,7 +178,11 @@ impl Shared {
         if state.deletion.is_some() || state.dropped.is_some() {
             return Ok(false);
         }
-        let grace = self.core().registry.kind(&state.kind_ref()).and_then(|entry| entry.manifest.knobs.orphan_grace_secs);
+        let grace = self
+            .core()
+            .registry
+            .kind(&state.kind_ref())
+            .and_then(|entry| entry.manifest.knobs.orphan_grace_secs);
         let dependents = self.core().store.dependents(child, None, CHUNK as u32).await?;
         let command = ResourceCommand::Drop {
             composer,
@@ -249,14 +258,23 @@ impl Writer<'_> {
                 }
                 Ok(verdict)
             }
-            Err(ExecuteError::Domain { error: DomainError::Resource(error), .. }) => self.refused(id, child, error).await,
+            Err(ExecuteError::Domain { error: DomainError::Resource(error), .. }) => {
+                self.refused(id, child, error).await
+            }
             // The name was taken between the look-up and the write: the next run finds its holder.
-            Err(ExecuteError::NameTaken) => Err(Stop::Store(StoreError::Retry("a child's name was taken".to_owned()))),
+            Err(ExecuteError::NameTaken) => {
+                Err(Stop::Store(StoreError::Retry("a child's name was taken".to_owned())))
+            }
             Err(error) => Err(ended(error)),
         }
     }
 
-    async fn refused(&self, id: ResourceId, child: &ChildItem, error: ResourceError) -> Result<Option<bool>, Stop> {
+    async fn refused(
+        &self,
+        id: ResourceId,
+        child: &ChildItem,
+        error: ResourceError,
+    ) -> Result<Option<bool>, Stop> {
         let core = self.shared.core();
         match error {
             ResourceError::Deleting => {
@@ -284,9 +302,10 @@ fn ended(error: ExecuteError) -> Stop {
     match error {
         ExecuteError::Store(error) => Stop::Store(error),
         ExecuteError::Overloaded | ExecuteError::Closed => Stop::Store(StoreError::Retry(error.to_string())),
-        ExecuteError::Conflict { .. } | ExecuteError::Domain { .. } | ExecuteError::NameTaken | ExecuteError::Duplicate => {
-            Stop::End(End::Over)
-        }
+        ExecuteError::Conflict { .. }
+        | ExecuteError::Domain { .. }
+        | ExecuteError::NameTaken
+        | ExecuteError::Duplicate => Stop::End(End::Over),
     }
 }
 

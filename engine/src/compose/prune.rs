@@ -11,8 +11,11 @@ impl Shared {
     /// Requests the deletion of each dropped child whose former dependents have all followed.
     pub(crate) async fn prune(&self, dropped: &[ResourceId]) -> Result<(), StoreError> {
         let children = self.resources(dropped.iter().copied()).await?;
-        let former = children.values().flat_map(|child| former_dependents(child));
-        let former = self.resources(former.copied()).await?;
+        let mut former = Vec::new();
+        for child in children.values() {
+            former.extend_from_slice(former_dependents(child));
+        }
+        let former = self.resources(former.into_iter()).await?;
         let removable = children.values().filter(|child| {
             child.deletion.is_none()
                 && child.dropped.as_ref().is_some_and(|mark| !mark.kept)

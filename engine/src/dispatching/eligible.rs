@@ -20,12 +20,12 @@ impl Dispatcher {
         candidates: &[ResourceId],
     ) -> Result<Vec<(ResourceId, Arc<ResourceState>)>, DispatchError> {
         let heads = self.heads(candidates.iter().copied()).await?;
-        let around = self
-            .heads(heads.values().flat_map(|state| {
-                let upstreams = state.edges.iter().map(|edge| edge.upstream);
-                upstreams.chain(state.id().ancestors.iter().copied())
-            }))
-            .await?;
+        let mut around = Vec::new();
+        for state in heads.values() {
+            around.extend(state.edges.iter().map(|edge| edge.upstream));
+            around.extend_from_slice(&state.id().ancestors);
+        }
+        let around = self.heads(around.into_iter()).await?;
         let now = self.core.now();
         Ok(candidates
             .iter()

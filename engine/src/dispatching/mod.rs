@@ -118,7 +118,8 @@ impl Dispatcher {
         let cancellations = self.cancellations.clone();
         tokio::spawn(async move {
             let Ok(heads) = core.store.heads(&[id.into()]).await else { return };
-            let claim = heads.first().and_then(|head| head.state.as_resource()).and_then(|state| state.claim.clone());
+            let claim =
+                heads.first().and_then(|head| head.state.as_resource()).and_then(|state| state.claim.clone());
             if let Some(claim) = claim {
                 let fence = Fence { id, epoch: claim.epoch, claim_id: claim.claim_id };
                 let _ = cancellations.send((fence, "deletion".to_owned()));
@@ -147,7 +148,10 @@ impl Dispatch for Dispatcher {
 
     fn served_kinds(&self) -> Vec<(KindRef, String)> {
         let kinds = self.core.registry.kinds();
-        kinds.into_iter().map(|entry| (entry.manifest.kind_ref(), entry.manifest.provider().to_owned())).collect()
+        kinds
+            .into_iter()
+            .map(|entry| (entry.manifest.kind_ref(), entry.manifest.provider().to_owned()))
+            .collect()
     }
 
     fn wakeups(&self) -> broadcast::Receiver<KindRef> {

@@ -6,8 +6,8 @@ use crate::dispatch::{DispatchError, Recorded, TaskOutcome, TaskResult};
 use bytes::Bytes;
 use converge_domain::kind::{Emit, Manifest};
 use converge_domain::resource::{
-    Outcome, Reaction, RecordOutcome, ResourceCommand, ResourceError, ResourceEvent, ResourceState, RetryPolicy,
-    Succeeded,
+    Outcome, Reaction, RecordOutcome, ResourceCommand, ResourceError, ResourceEvent, ResourceState,
+    RetryPolicy, Succeeded,
 };
 use converge_domain::{AnyEvent, DomainError, PassId};
 use converge_event_store::ExecuteError;
@@ -62,7 +62,11 @@ impl Dispatcher {
                 });
                 if fenced {
                     metrics::counter!("converge_outcomes_fenced_total").increment(1);
-                    self.core.store.unstage(id, fence.claim_id).await.map_err(|error| DispatchError(error.to_string()))?;
+                    self.core
+                        .store
+                        .unstage(id, fence.claim_id)
+                        .await
+                        .map_err(|error| DispatchError(error.to_string()))?;
                 }
                 Ok(if fenced { Recorded::Fenced } else { Recorded::Accepted })
             }
@@ -98,9 +102,9 @@ impl Dispatcher {
                     Err(message) => failed(&message, true),
                 });
             }
-            TaskResult::Success { status, conditions, healthy, changed, children, edges, configs, .. } => {
-                (status, conditions, healthy, changed, [children, edges, configs])
-            }
+            TaskResult::Success {
+                status, conditions, healthy, changed, children, edges, configs, ..
+            } => (status, conditions, healthy, changed, [children, edges, configs]),
         };
         let succeeded = Succeeded {
             status: match parsed_status(status.as_ref().filter(|_| emits.contains(&Emit::Status))) {

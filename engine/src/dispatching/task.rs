@@ -28,15 +28,23 @@ impl Dispatcher {
             deadline_ms: claim.deadline_at.map(|at| u64::try_from(at.0 - claim.claimed_at.0).unwrap_or(0)),
             labels: state.labels.clone(),
             spec: Bytes::from(state.effective_spec().to_string()),
-            status: status.as_object().is_some_and(|fields| !fields.is_empty()).then(|| Bytes::from(status.to_string())),
+            status: status
+                .as_object()
+                .is_some_and(|fields| !fields.is_empty())
+                .then(|| Bytes::from(status.to_string())),
             config_override: state
                 .provider_config_ref
                 .as_ref()
                 .and_then(|name| self.core.registry.config(name))
                 .map(|config| config.snapshot),
-            default_config: self.core.registry.default_config(&state.task_kind_ref()).map(|config| config.snapshot),
-            summary: (claim.reaction == Reaction::Rollup)
-                .then(|| Bytes::from(json!({ "subtree": state.subtree, "digest": claim.subtree_digest }).to_string())),
+            default_config: self
+                .core
+                .registry
+                .default_config(&state.task_kind_ref())
+                .map(|config| config.snapshot),
+            summary: (claim.reaction == Reaction::Rollup).then(|| {
+                Bytes::from(json!({ "subtree": state.subtree, "digest": claim.subtree_digest }).to_string())
+            }),
             emits: reaction
                 .map(|reaction| reaction.emits.iter().filter_map(|emit| word(*emit)).collect())
                 .unwrap_or_default(),

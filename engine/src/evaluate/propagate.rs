@@ -4,8 +4,8 @@
 //! the owner cannot call itself Ready over a dependent that is about to reconcile again. A crash in between
 //! leaves the mark, and the next process does it again.
 
-use super::{Shared, Touch};
 use super::facts::upstream_facts;
+use super::{Shared, Touch};
 use converge_domain::resource::{Evaluate, ResourceCommand};
 use converge_domain::{ResourceId, Sequence};
 use converge_event_store::StoreError;
@@ -52,7 +52,8 @@ impl Shared {
             if state.deletion.is_some() || state.dropped.is_some() {
                 return Ok(());
             }
-            let upstreams = self.heads(state.edges.iter().map(|edge| edge.upstream)).await?;
+            let upstreams: Vec<_> = state.edges.iter().map(|edge| edge.upstream).collect();
+            let upstreams = self.heads(upstreams).await?;
             let evaluate = Evaluate {
                 expected: Sequence(state.sequence),
                 upstreams: upstream_facts(&state, &upstreams),

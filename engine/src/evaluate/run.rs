@@ -21,15 +21,18 @@ impl Shared {
         batch: &[(ResourceId, Touch)],
     ) -> Result<(), StoreError> {
         let heads = self.heads(batch.iter().map(|(id, _)| *id)).await?;
-        let upstreams = heads
-            .values()
-            .filter(|state| state.deletion.is_none() && state.dropped.is_none())
-            .flat_map(|state| state.edges.iter().map(|edge| edge.upstream));
+        let mut upstreams = Vec::new();
+        for state in heads.values().filter(|state| state.deletion.is_none() && state.dropped.is_none()) {
+            upstreams.extend(state.edges.iter().map(|edge| edge.upstream));
+        }
         let upstreams = self.heads(upstreams).await?;
 
-        let evaluations = batch.iter().filter_map(|(id, touch)| {
-            heads.get(id).map(|state| self.evaluate_one(*id, state.clone(), *touch, &upstreams))
-        });
+        let mut evaluations = Vec::with_capacity(batch.len());
+        for (id, touch) in batch {
+            if let Some(state) = heads.get(id) {
+                evaluations.push(self.evaluate_one(*id, state.clone(), *touch, &upstreams));
+            }
+        }
         for result in futures::future::join_all(evaluations).await {
             result?;
         }
@@ -37,11 +40,7 @@ impl Shared {
     }
 
     /// Wakes those that wait on what was just evaluated: dependents first, then owners.
-    async fn tell(
-        self: &Arc<Self>,
-        batch: &[(ResourceId, Touch)],
-        heads: &Heads,
-    ) -> Result<(), StoreError> {
+    async fn tell(self: &Arc<Self>, batch: &[(ResourceId, Touch)], heads: &Heads) -> Result<(), StoreError> {
         let upstreams: Vec<_> =
             batch.iter().filter(|(_, touch)| touch.tells_dependents()).map(|(id, _)| *id).collect();
         if !upstreams.is_empty() {
@@ -85,7 +84,8 @@ impl Shared {
         }
         let facts = upstream_facts(&state, upstreams);
         let children = self.children_fact(id, &state).await?;
-        let has_upstreams = !state.edges.is_empty() || !state.inputs.is_empty() || !state.unresolved.is_empty();
+        let has_upstreams =
+            !state.edges.is_empty() || !state.inputs.is_empty() || !state.unresolved.is_empty();
         if has_upstreams || children.is_some() {
             self.decide(id, &state, facts, children, touch).await;
         }
@@ -202,7 +202,9 @@ impl Shared {
     fn after(self: &Arc<Self>, id: ResourceId, touch: Touch, result: Result<(), ExecuteError>) {
         match result {
             Ok(()) => {}
-            Err(ExecuteError::Domain { error: DomainError::Resource(ResourceError::Moved { .. }), .. }) => {
+            Err(ExecuteError::Domain {
+                error: DomainError::Resource(ResourceError::Moved { .. }), ..
+            }) => {
                 self.queue.push([(id, touch)]);
             }
             Err(ExecuteError::Domain { error: DomainError::Resource(ResourceError::NotFound), .. })

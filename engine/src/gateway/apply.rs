@@ -44,7 +44,9 @@ impl EngineGateway {
             match self.core.log.execute(group).await {
                 Ok(committed) => return Ok(answer(&planned, &committed, &findings)),
                 Err(ExecuteError::NameTaken) => {}
-                Err(ExecuteError::Domain { step, error }) => return Err(self.explained(&planned, step, error).await),
+                Err(ExecuteError::Domain { step, error }) => {
+                    return Err(self.explained(&planned, step, error).await);
+                }
                 Err(error) => return Err(refused(error)),
             }
         }
@@ -54,12 +56,17 @@ impl EngineGateway {
     /// A domain refusal in the words of the document it hit.
     async fn explained(&self, planned: &[Planned], step: usize, error: DomainError) -> GatewayError {
         let Some(step) = planned.get(step) else { return GatewayError::Conflict(error.to_string()) };
-        let subject =
-            if step.kind.is_empty() { format!("{}/{}", step.document_type, step.name) } else { format!("{}/{}", step.kind, step.name) };
+        let subject = if step.kind.is_empty() {
+            format!("{}/{}", step.document_type, step.name)
+        } else {
+            format!("{}/{}", step.kind, step.name)
+        };
         match &error {
             DomainError::Resource(ResourceError::Owned { owner }) => {
                 let owner = self.call_name(*owner).await;
-                GatewayError::Conflict(format!("{subject} is owned by {owner}; change {owner}'s spec instead"))
+                GatewayError::Conflict(format!(
+                    "{subject} is owned by {owner}; change {owner}'s spec instead"
+                ))
             }
             DomainError::Kind(error) => GatewayError::Conflict(error.to_string()),
             error => GatewayError::Conflict(format!("{subject}: {error}")),

@@ -9,6 +9,9 @@ use converge_domain::{KindRef, ResourceRef};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+/// How alike two kind names must be (Jaro-Winkler) for one to be suggested for the other.
+const ALIKE: f64 = 0.7;
+
 /// The kinds as they will be once the request is applied.
 pub(super) struct Kinds<'a> {
     registry: &'a Registry,
@@ -66,14 +69,14 @@ impl<'a> Kinds<'a> {
         let mut versions: Vec<_> = known.iter().filter(|other| other.kind == kind.kind).collect();
         versions.sort();
         if let Some(newest) = versions.last() {
-            return format!("kind {kind} is not known; {newest} is. Apply the manifest of version {} first", kind.kind_version);
+            return format!(
+                "kind {kind} is not known; {newest} is. Apply the manifest of version {} first",
+                kind.kind_version
+            );
         }
-        let nearest = known.iter().max_by(|a, b| {
-            let likeness = |other: &KindRef| converge_domain::document::likeness(&other.kind, &kind.kind);
-            likeness(a).total_cmp(&likeness(b))
-        });
-        match nearest {
-            Some(nearest) if converge_domain::document::likeness(&nearest.kind, &kind.kind) > 0.7 => {
+        let likeness = |other: &KindRef| strsim::jaro_winkler(&other.kind, &kind.kind);
+        match known.iter().max_by(|a, b| likeness(a).total_cmp(&likeness(b))) {
+            Some(nearest) if likeness(nearest) > ALIKE => {
                 format!("kind {kind} is not known; did you mean {nearest}?")
             }
             _ => format!("kind {kind} is not known; apply its manifest first"),
@@ -124,7 +127,8 @@ impl Findings {
         match kinds.get(&kind) {
             None => self.add(index, &subject, "/kind", &kinds.unknown(&kind)),
             Some(entry) => {
-                for violation in entry.config_schema.iter().flat_map(|schema| schema.violations(&config.spec)) {
+                for violation in entry.config_schema.iter().flat_map(|schema| schema.violations(&config.spec))
+                {
                     self.add(index, &subject, &format!("/spec{}", violation.pointer), &violation.message);
                 }
             }
@@ -144,7 +148,8 @@ impl Findings {
             .flat_map(|dependency| &dependency.values)
             .filter_map(|flow| Pointer::parse(&flow.dependent_field).ok())
             .collect();
-        for violation in entry.spec_schema.iter().flat_map(|schema| schema.violations_pending(&resource.spec, &pending))
+        for violation in
+            entry.spec_schema.iter().flat_map(|schema| schema.violations_pending(&resource.spec, &pending))
         {
             self.add(index, &subject, &format!("/spec{}", violation.pointer), &violation.message);
         }

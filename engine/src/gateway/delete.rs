@@ -40,13 +40,19 @@ impl EngineGateway {
             Err(ExecuteError::Domain { error: DomainError::Resource(ResourceError::NotFound), .. }) => {
                 Err(GatewayError::NotFound(format!("{target} does not exist")))
             }
-            Err(ExecuteError::Domain { error, .. }) => Err(GatewayError::Conflict(format!("{target}: {error}"))),
+            Err(ExecuteError::Domain { error, .. }) => {
+                Err(GatewayError::Conflict(format!("{target}: {error}")))
+            }
             Err(error) => Err(refused(error)),
         }
     }
 
     /// A live resource of another root that depends on the target would lose its upstream.
-    async fn refuse_live_dependents(&self, target: &ResourceRef, state: &ResourceState) -> Result<(), GatewayError> {
+    async fn refuse_live_dependents(
+        &self,
+        target: &ResourceRef,
+        state: &ResourceState,
+    ) -> Result<(), GatewayError> {
         let store = &self.core.store;
         let dependents = store.dependents(state.id().id, None, 1000).await.map_err(unavailable)?;
         let ids: Vec<AggregateId> = dependents.into_iter().map(AggregateId::from).collect();
@@ -78,7 +84,9 @@ impl EngineGateway {
         match state.id().owner() {
             Some(owner) if state.dropped.is_none() => {
                 let owner = self.call_name(owner).await;
-                vec![format!("{owner} still wants it and will make it anew; change {owner}'s spec to be rid of it")]
+                vec![format!(
+                    "{owner} still wants it and will make it anew; change {owner}'s spec to be rid of it"
+                )]
             }
             _ => vec![],
         }

@@ -27,7 +27,10 @@ impl EngineGateway {
     }
 
     /// The live resource of that name.
-    pub(crate) async fn by_name(&self, target: &ResourceRef) -> Result<Option<Arc<ResourceState>>, GatewayError> {
+    pub(crate) async fn by_name(
+        &self,
+        target: &ResourceRef,
+    ) -> Result<Option<Arc<ResourceState>>, GatewayError> {
         let holders = self.core.store.names(std::slice::from_ref(target)).await.map_err(unavailable)?;
         match holders.first() {
             Some((_, id)) => self.by_id(ResourceId(id.0)).await,
@@ -52,11 +55,19 @@ impl EngineGateway {
 
 #[async_trait]
 impl Gateway for EngineGateway {
-    async fn apply(&self, documents: Vec<Document>, context: RequestContext) -> Result<ApplyAnswer, GatewayError> {
+    async fn apply(
+        &self,
+        documents: Vec<Document>,
+        context: RequestContext,
+    ) -> Result<ApplyAnswer, GatewayError> {
         self.apply_documents(documents, &context).await
     }
 
-    async fn delete(&self, target: ResourceRef, context: RequestContext) -> Result<DeleteAnswer, GatewayError> {
+    async fn delete(
+        &self,
+        target: ResourceRef,
+        context: RequestContext,
+    ) -> Result<DeleteAnswer, GatewayError> {
         self.delete_one(target, &context).await
     }
 

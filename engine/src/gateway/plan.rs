@@ -49,14 +49,20 @@ pub(super) async fn plan(
                 "providerconfig",
                 AggregateType::ProviderConfig,
                 config.name.clone(),
-                AnyCommand::ProviderConfig(ProviderConfigCommand::Declare { document: Box::new(config.clone()), at }),
+                AnyCommand::ProviderConfig(ProviderConfigCommand::Declare {
+                    document: Box::new(config.clone()),
+                    at,
+                }),
             ),
             Document::ReactorBinding(binding) => named_command(
                 index,
                 "reactorbinding",
                 AggregateType::ReactorBinding,
                 binding.name.clone(),
-                AnyCommand::ReactorBinding(ReactorBindingCommand::Declare { document: Box::new(binding.clone()), at }),
+                AnyCommand::ReactorBinding(ReactorBindingCommand::Declare {
+                    document: Box::new(binding.clone()),
+                    at,
+                }),
             ),
             Document::Resource(resource) => declare(kinds, &ids, index, resource, at)?,
         });
@@ -86,10 +92,12 @@ async fn resource_ids(
     core: &Core,
     documents: &[Document],
 ) -> Result<HashMap<ResourceRef, ResourceId>, GatewayError> {
-    let resources = || documents.iter().filter_map(|document| match document {
-        Document::Resource(resource) => Some(resource),
-        _ => None,
-    });
+    let resources = || {
+        documents.iter().filter_map(|document| match document {
+            Document::Resource(resource) => Some(resource),
+            _ => None,
+        })
+    };
     let mut names: Vec<ResourceRef> = Vec::new();
     for resource in resources() {
         names.push(ResourceRef::new(&resource.kind, &resource.name));
@@ -104,7 +112,8 @@ async fn resource_ids(
         .map(|(name, id)| (name, ResourceId(id.0)))
         .collect();
     for resource in resources() {
-        ids.entry(ResourceRef::new(&resource.kind, &resource.name)).or_insert_with(|| ResourceId(Uuid::now_v7()));
+        ids.entry(ResourceRef::new(&resource.kind, &resource.name))
+            .or_insert_with(|| ResourceId(Uuid::now_v7()));
     }
     Ok(ids)
 }
@@ -118,14 +127,21 @@ fn declare(
 ) -> Result<Planned, GatewayError> {
     let reference = ResourceRef::new(&resource.kind, &resource.name);
     let violation = |pointer: String, message: String| {
-        GatewayError::Validation(vec![Violation { document: index, subject: reference.to_string(), pointer, message }])
+        GatewayError::Validation(vec![Violation {
+            document: index,
+            subject: reference.to_string(),
+            pointer,
+            message,
+        }])
     };
     let kind = KindRef::new(&resource.kind, resource.kind_version);
-    let entry = kinds.get(&kind).ok_or_else(|| violation("/kind".to_owned(), format!("kind {kind} is not known")))?;
+    let entry =
+        kinds.get(&kind).ok_or_else(|| violation("/kind".to_owned(), format!("kind {kind} is not known")))?;
     let mut edges = Vec::with_capacity(resource.depends_on.len());
     for (place, dependency) in resource.depends_on.iter().enumerate() {
         let upstream = ids.get(&dependency.target).ok_or_else(|| {
-            let message = format!("{} does not exist; apply it first or in the same request", dependency.target);
+            let message =
+                format!("{} does not exist; apply it first or in the same request", dependency.target);
             violation(format!("/depends_on/{place}"), message)
         })?;
         edges.push(Edge {

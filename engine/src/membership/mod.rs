@@ -101,4 +101,3 @@ async fn release(core: &Core, id: ResourceId, session: SessionId) {
         tracing::warn!(%id, %error, "cannot release a claim");
     }
 }
-

@@ -71,7 +71,11 @@ impl Registry {
     }
 
     /// Reads the heads of one type again: they change rarely, and a whole read cannot miss one.
-    pub(crate) async fn reload(&self, store: &dyn Store, aggregate_type: AggregateType) -> Result<(), StoreError> {
+    pub(crate) async fn reload(
+        &self,
+        store: &dyn Store,
+        aggregate_type: AggregateType,
+    ) -> Result<(), StoreError> {
         let heads = store.heads_of_type(aggregate_type).await?;
         let mut inner = self.inner.write().unwrap_or_else(PoisonError::into_inner);
         if aggregate_type == AggregateType::Kind {
@@ -124,7 +128,11 @@ impl Registry {
     /// The kind's default config.
     pub fn default_config(&self, kind: &KindRef) -> Option<ConfigEntry> {
         let inner = self.inner.read().unwrap_or_else(PoisonError::into_inner);
-        inner.configs.values().find(|entry| entry.document.is_default && config_kind(&entry.document) == *kind).cloned()
+        inner
+            .configs
+            .values()
+            .find(|entry| entry.document.is_default && config_kind(&entry.document) == *kind)
+            .cloned()
     }
 }
 
