@@ -154,7 +154,11 @@ fn check_edges(
     }
     let flows: Vec<&FieldFlow> = edges.iter().flat_map(|edge| &edge.values).collect();
     for violation in value_flow::check_flows(spec, flows) {
-        let place = if violation.pointer.is_empty() { String::new() } else { format!("/spec{}: ", violation.pointer) };
+        let place = if violation.pointer.is_empty() {
+            String::new()
+        } else {
+            format!("/spec{}: ", violation.pointer)
+        };
         fields.fault("depends_on", format!("{place}{}", violation.message));
     }
 }
