@@ -195,6 +195,9 @@ async fn operations_end_when_either_side_says_so() {
     let mut client = Client::ready(world.address).await;
     client.subscribe("1", EVENTS, json!({"from": "0"})).await;
     client.say(json!({"type": "complete", "id": "1"})).await;
+    // The pong says that the complete was heard, before anything happens that the first one could show.
+    client.say(json!({"type": "ping"})).await;
+    assert_eq!(client.hear().await, json!({"type": "pong"}));
     // The id is free again, so the first operation is gone.
     client.subscribe("1", EVENTS, json!({"from": "0"})).await;
     world.story.create("vpc", "a", None);
@@ -202,7 +205,7 @@ async fn operations_end_when_either_side_says_so() {
     assert_eq!(client.next("1").await["events"]["position"], "1");
     client.subscribe("2", "{ nothing }", json!({})).await;
     let error = client.hear().await;
-    assert_eq!((&error["type"], &error["id"]), (&json!("error"), &json!("2")));
+    assert_eq!((&error["type"], &error["id"]), (&json!("error"), &json!("2")), "{error}");
     client.subscribe("3", "{ __typename }", json!({})).await;
     assert_eq!(client.next("3").await["__typename"], "Query");
     assert_eq!(client.hear().await, json!({"type": "complete", "id": "3"}));
