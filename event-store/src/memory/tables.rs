@@ -11,6 +11,7 @@ use converge_domain::{
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// A head with the keys of its narrow rows.
+#[derive(Clone)]
 pub(super) struct HeadRecord {
     pub head: Head,
     pub aggregate_type: AggregateType,
@@ -25,6 +26,7 @@ pub(super) struct HeadRecord {
     pub claim: Option<(KindRef, SessionId)>,
 }
 
+#[derive(Clone)]
 pub(super) struct BatchRecord {
     pub batch_id: BatchId,
     pub first: u64,
@@ -33,7 +35,7 @@ pub(super) struct BatchRecord {
     pub chain: Hash,
 }
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Tables {
     /// The event at position `p` is at index `p - 1`.
     pub events: Vec<StoredEvent>,
