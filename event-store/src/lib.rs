@@ -18,6 +18,7 @@ pub mod memory;
 pub mod postgres;
 pub mod rows;
 pub mod store;
+pub mod tail;
 
 pub use clock::{Clock, DatabaseClock};
 pub use codec::{Identity, PayloadCodec};
@@ -26,3 +27,4 @@ pub use memory::MemoryStore;
 pub use postgres::{PgOptions, PgStore, migrate};
 pub use rows::*;
 pub use store::*;
+pub use tail::{Follower, Tail};

@@ -207,6 +207,8 @@ pub trait Store: Send + Sync + 'static {
     /// commit still under way cannot be missed. None: it never committed.
     async fn find_batch(&self, batch_id: BatchId) -> Result<Option<Appended>, StoreError>;
     async fn log_head(&self) -> Result<LogHead, StoreError>;
+    /// The chain hash of the batch that ends at `position`; None if no batch ends there.
+    async fn chain_at(&self, position: Position) -> Result<Option<Vec<u8>>, StoreError>;
     /// Events with `position > after`, in order.
     async fn read(&self, after: Position, limit: u32) -> Result<Vec<StoredEvent>, StoreError>;
     /// One aggregate's stream from sequence `after` exclusive, in order.

@@ -42,6 +42,13 @@ impl Store for MemoryStore {
         ))
     }
 
+    async fn chain_at(&self, position: Position) -> Result<Option<Vec<u8>>, StoreError> {
+        let tables = self.tables();
+        let at = tables.batches.partition_point(|batch| batch.first + u64::from(batch.count) - 1 < position.0);
+        let batch = tables.batches.get(at).filter(|b| b.first + u64::from(b.count) - 1 == position.0);
+        Ok(batch.map(|batch| batch.chain.to_vec()))
+    }
+
     async fn read(&self, after: Position, limit: u32) -> Result<Vec<StoredEvent>, StoreError> {
         let tables = self.tables();
         let start = usize::try_from(after.0).unwrap_or(usize::MAX).min(tables.events.len());

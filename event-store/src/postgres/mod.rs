@@ -94,7 +94,7 @@ impl PgStore {
         let guarded = base.application_name("converge").options([
             ("idle_in_transaction_session_timeout", "2s"),
             ("tcp_user_timeout", "10s"),
-            ("default_transaction_isolation", "read committed"),
+            ("default_transaction_isolation", "read\\ committed"),
             ("statement_timeout", timeout.as_str()),
         ]);
         let lock_timeout = format!("{}ms", options.lock_timeout_ms);

@@ -28,6 +28,12 @@ impl Store for PgStore {
         self.end_of_log().await
     }
 
+    async fn chain_at(&self, position: Position) -> Result<Option<Vec<u8>>, StoreError> {
+        let position = i64::try_from(position.0).unwrap_or(i64::MAX);
+        let query = sqlx::query_scalar(include_str!("sql/chain_at.sql")).bind(position);
+        query.fetch_optional(&self.pool).await.map_err(|error| classify(&error))
+    }
+
     async fn read(&self, after: Position, limit: u32) -> Result<Vec<StoredEvent>, StoreError> {
         self.log_after(after, limit).await
     }

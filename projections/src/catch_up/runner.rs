@@ -82,9 +82,12 @@ impl Runner {
         let name = self.projection.name();
         // Detached: a pooled connection would go back to the pool with the lock still on it.
         let mut connection = self.pool.acquire().await?.detach();
-        sqlx::raw_sql("SET lock_timeout = '5s'; SET idle_in_transaction_session_timeout = '10s'")
-            .execute(&mut connection)
-            .await?;
+        sqlx::query(
+            "SELECT set_config('lock_timeout', '5s', false),
+                    set_config('idle_in_transaction_session_timeout', '10s', false)",
+        )
+        .execute(&mut connection)
+        .await?;
         while !try_lock(&mut connection, name).await? {
             let position = position_of(&mut connection, name).await?;
             self.report(|progress| *progress = Progress { position, state: RunState::Standby });

@@ -9,7 +9,6 @@ mod load;
 mod processes;
 mod worker;
 
-use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::ensure;
@@ -60,7 +59,7 @@ struct ProcessMemory {
 }
 
 /// `converge bench reconcile`.
-pub async fn scenario(args: ReconcileArgs) -> anyhow::Result<ExitCode> {
+pub async fn scenario(args: ReconcileArgs) -> anyhow::Result<()> {
     let server = BenchServer::open(&args.common).await?;
     let postgres = server.settings().await?;
     let floor = floor::measure(&server, args.n.clamp(*FLOOR_N.start(), *FLOOR_N.end()), 500, 2).await?;
@@ -68,8 +67,7 @@ pub async fn scenario(args: ReconcileArgs) -> anyhow::Result<ExitCode> {
     server.close().await?;
     let lines = result.lines();
     Report { scenario: "reconcile", machine: Machine::look(), postgres, result }
-        .print(args.common.json, &lines)?;
-    Ok(ExitCode::SUCCESS)
+        .print(args.common.json, &lines)
 }
 
 async fn measure(args: &ReconcileArgs, server: &BenchServer, floor: Floor) -> anyhow::Result<Reconcile> {

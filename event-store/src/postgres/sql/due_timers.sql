@@ -2,6 +2,6 @@
 -- that its instant can serve as the next cursor.
 SELECT due_at, id
   FROM converge.timer
- WHERE due_at > $1 AND due_at <= (extract(epoch FROM now()) * 1000)::bigint
+ WHERE due_at > $1 AND due_at <= floor(extract(epoch FROM now()) * 1000)::bigint
  ORDER BY due_at
  FETCH FIRST $2 ROWS WITH TIES

@@ -1,6 +1,6 @@
 -- Locks the rows it deletes, at most $2 of each. Forgets command ids and batch fences older than $1 ms.
 WITH old AS (
-    SELECT (extract(epoch FROM now()) * 1000)::bigint - $1 AS before
+    SELECT floor(extract(epoch FROM now()) * 1000)::bigint - $1 AS before
 ), commands AS (
     DELETE FROM converge.command
      WHERE command_id IN (SELECT command_id FROM converge.command, old WHERE at < before ORDER BY at LIMIT $2)

@@ -6,7 +6,7 @@ SELECT q.priority, q.due_at, q.id
     SELECT priority, due_at, id
       FROM converge.queue
      WHERE kind = $1 AND kind_version = $2 AND priority = p::smallint
-       AND due_at <= (extract(epoch FROM now()) * 1000)::bigint
+       AND due_at <= floor(extract(epoch FROM now()) * 1000)::bigint
        AND (due_at, id) > (CASE WHEN p = $3 THEN $4 ELSE -9223372036854775808 END,
                            CASE WHEN p = $3 THEN $5 ELSE '00000000-0000-0000-0000-000000000000'::uuid END)
      ORDER BY due_at, id
