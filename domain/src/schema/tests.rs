@@ -189,7 +189,8 @@ fn schemas_are_bounded() {
 
 #[test]
 fn reports_are_bounded_and_curable_faults_never_hide_one_that_remains() {
-    let s = json!({"properties": {"l": {"type": "array", "items": {"type": "string"}}, "z": {"type": "string"}}});
+    let s =
+        json!({"properties": {"l": {"type": "array", "items": {"type": "string"}}, "z": {"type": "string"}}});
     let value = json!({"l": vec![1; 5000], "z": 1});
     assert_eq!(all(&s, &value).len(), VIOLATIONS_MAX);
     assert_eq!(left(&s, &value, &["/l"]), ["/z: must be a string, but is 1"]);
