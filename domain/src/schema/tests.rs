@@ -188,6 +188,15 @@ fn schemas_are_bounded() {
 }
 
 #[test]
+fn reports_are_bounded_and_curable_faults_never_hide_one_that_remains() {
+    let s =
+        json!({"properties": {"l": {"type": "array", "items": {"type": "string"}}, "z": {"type": "string"}}});
+    let value = json!({"l": vec![1; 5000], "z": 1});
+    assert_eq!(all(&s, &value).len(), VIOLATIONS_MAX);
+    assert_eq!(left(&s, &value, &["/l"]), ["/z: must be a string, but is 1"]);
+}
+
+#[test]
 fn compiled_schemas_are_shared_between_threads() {
     fn shared<T: Send + Sync + Clone + 'static>() {}
     shared::<CompiledSchema>();
