@@ -101,10 +101,14 @@ impl CompiledSchema {
     /// Lenient where a verdict depends on a value that is still to come (see `pending`): the effective value is
     /// checked in full, by [`Self::violations`], before it is used.
     pub fn violations_pending(&self, value: &Value, pending: &[Pointer]) -> Vec<Violation> {
-        if pending.is_empty() || self.validator.is_valid(value) {
+        if pending.is_empty() {
             return self.violations(value);
         }
+        // Judged with its containers even where it is valid without them: what a flow creates must be complete too.
         let laid_out = pending::with_containers(value, pending);
+        if self.validator.is_valid(&laid_out) {
+            return Vec::new();
+        }
         let errors = self.validator.iter_errors(&laid_out);
         sorted(errors.flat_map(|error| pending::remaining(&error, pending)).collect())
     }

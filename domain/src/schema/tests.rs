@@ -111,6 +111,9 @@ fn a_pending_field_deep_inside_asks_for_its_neighbours_there() {
     assert_eq!(left(&s, &json!({}), &["/net/id"]), ["/net/zone: is required"]);
     assert!(left(&s, &json!({}), &["/net/id", "/net/zone"]).is_empty());
     assert!(left(&s, &json!({}), &["/net"]).is_empty());
+    // Also where the container could be left out, since the flow will make it.
+    let optional = json!({"properties": s["properties"].clone()});
+    assert_eq!(left(&optional, &json!({}), &["/net/id"]), ["/net/zone: is required"]);
     assert!(left(&s, &json!({"net": {"zone": "a", "id": ""}}), &["/net/id"]).is_empty());
     assert_eq!(left(&s, &json!({"net": "text"}), &["/net/id"]), ["/net: must be an object, but is \"text\""]);
     let list = json!({"properties": {"l": {"type": "array", "items": {"required": ["id"], "properties": {"n": {"type": "number"}}}}}});
