@@ -1,5 +1,7 @@
 //! The whole way, on the real log: commands in, rows out.
 
+#![allow(clippy::unwrap_used, reason = "a test that fails to set itself up has nothing to decide")]
+
 mod support;
 
 use converge_domain::resource::{Declare, ResourceCommand, Shape};
