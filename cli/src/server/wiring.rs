@@ -41,7 +41,8 @@ pub async fn start(
         Some(listener) => listener.local_addr()?.to_string(),
         None => String::new(),
     };
-    let config = EngineConfig { role: role.to_string(), host: host(), broker_address, ..EngineConfig::default() };
+    let config =
+        EngineConfig { role: role.to_string(), host: host(), broker_address, ..EngineConfig::default() };
     let engine = Engine::start(EngineParts { store: store.clone(), log: log.clone(), config }).await?;
 
     let mut parts = JoinSet::new();
@@ -64,7 +65,10 @@ pub async fn start(
                 listener,
                 converge_graphql::router(state).into_make_service_with_connect_info::<std::net::SocketAddr>(),
             );
-            server.with_graceful_shutdown(async move { stop.cancelled().await }).await.context("the API failed")
+            server
+                .with_graceful_shutdown(async move { stop.cancelled().await })
+                .await
+                .context("the API failed")
         });
     }
     let mut broker = JoinSet::new();
@@ -103,7 +107,8 @@ pub async fn migrate(url: &str) -> anyhow::Result<()> {
 async fn pool(url: &str) -> anyhow::Result<PgPool> {
     // A pool would go on trying to connect until its patience ends; the first refusal says why at once.
     let probe = tokio::time::timeout(CONNECT_TIMEOUT, PgConnection::connect(url));
-    let probe = probe.await.context("the database does not answer")?.context("cannot connect to the database")?;
+    let probe =
+        probe.await.context("the database does not answer")?.context("cannot connect to the database")?;
     probe.close().await.context("cannot talk to the database")?;
     PgPoolOptions::new()
         .max_connections(PROJECTION_CONNECTIONS)
