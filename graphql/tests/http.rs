@@ -1,5 +1,7 @@
 //! GraphQL over HTTP, and what stands beside it.
 
+#![allow(clippy::unwrap_used, reason = "a test that fails to set itself up has nothing to decide")]
+
 mod support;
 
 use converge_graphql::Metrics;
@@ -19,7 +21,8 @@ async fn post(world: &World, headers: &[(&str, &str)], body: &str) -> Reply {
 async fn requests_are_told_apart_by_status_as_the_specification_wants() {
     let world = World::new().await;
     let good = r#"{"query": "{ __typename }"}"#;
-    let cases: &[(&str, &[(&str, &str)], &str, u16)] = &[
+    type Case<'a> = (&'a str, &'a [(&'a str, &'a str)], &'a str, u16);
+    let cases: &[Case<'_>] = &[
         ("a query", &[JSON, NEW], good, 200),
         ("a query, no accept", &[JSON], good, 200),
         ("utf-8 named", &[("content-type", "application/json; charset=UTF-8")], good, 200),

@@ -1,5 +1,7 @@
 //! Watches, and the protocol they come by.
 
+#![allow(clippy::unwrap_used, reason = "a test that fails to set itself up has nothing to decide")]
+
 mod support;
 
 use serde_json::{Value, json};
@@ -150,7 +152,7 @@ async fn the_protocol_closes_with_its_numbers() {
     let subscribe = json!({"type": "subscribe", "id": "1", "payload": {"query": EVENTS}});
     let init = json!({"type": "connection_init"});
     let cases: &[(&str, &[Value], u16)] = &[
-        ("an operation before the init", &[subscribe.clone()], 4401),
+        ("an operation before the init", std::slice::from_ref(&subscribe), 4401),
         ("a second init", &[init.clone(), init.clone()], 4429),
         ("an id in use", &[init.clone(), subscribe.clone(), subscribe.clone()], 4409),
         ("an unknown type", &[init.clone(), json!({"type": "start"})], 4400),
@@ -238,4 +240,23 @@ async fn operations_beyond_the_bound_are_refused_and_the_others_go_on() {
     world.story.create("vpc", "a", None);
     world.append().await;
     client.next("1").await;
+}
+
+#[tokio::test]
+async fn a_reader_that_takes_nothing_holds_nobody_up_and_misses_nothing() {
+    let mut world = World::new().await;
+    let mut slow = Client::ready(world.address).await;
+    slow.subscribe("1", EVENTS, json!({"from": "0"})).await;
+    let mut fast = Client::ready(world.address).await;
+    fast.subscribe("1", EVENTS, json!({"from": "0"})).await;
+    for n in 0..500 {
+        world.story.create("vpc", &format!("v{n:03}"), None);
+    }
+    world.append().await;
+    for client in [&mut fast, &mut slow] {
+        for position in 1..=500 {
+            let event = client.next("1").await["events"].take();
+            assert_eq!(event["position"], json!(position.to_string()));
+        }
+    }
 }
