@@ -42,7 +42,7 @@ CREATE INDEX resource_list_by_parent ON projections.resource_list (parent, kind,
 CREATE INDEX resource_list_by_root   ON projections.resource_list (root, kind, name, id);
 CREATE INDEX resource_list_by_path   ON projections.resource_list (root, path, depth, id);
 CREATE INDEX resource_list_by_label  ON projections.resource_list USING gin (labels jsonb_path_ops);
--- Counting one tree by kind and phase, from the index alone.
+-- Counting one tree by kind and phase.
 CREATE INDEX resource_list_tally     ON projections.resource_list (root, kind, phase);
 
 -- Who an id is or was. Never deleted from: events of a resource outlive it and still want its name, and a

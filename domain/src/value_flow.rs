@@ -109,7 +109,9 @@ fn read<'a>(flow: &FieldFlow, status: &'a Value) -> Result<&'a Value, String> {
 }
 
 /// Pairs of targets of which one contains the other (or is the same). In order of the targets.
-pub fn overlapping_targets<'a>(targets: impl IntoIterator<Item = &'a Pointer>) -> Vec<(&'a Pointer, &'a Pointer)> {
+pub fn overlapping_targets<'a>(
+    targets: impl IntoIterator<Item = &'a Pointer>,
+) -> Vec<(&'a Pointer, &'a Pointer)> {
     let mut sorted: Vec<&Pointer> = targets.into_iter().collect();
     sorted.sort_unstable();
     // In this order everything inside a place follows it directly, so a place can only lie inside the nearest
@@ -165,3 +167,6 @@ pub fn overlap_message(outer: &Pointer, inner: &Pointer) -> String {
         format!("a value flow writes `{inner}` inside `{outer}`, which another writes whole")
     }
 }
+
+#[cfg(test)]
+mod tests;

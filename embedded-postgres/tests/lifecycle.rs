@@ -3,6 +3,8 @@
 //! Killing "the program" needs a program to kill, so some tests run this very test binary again, filtered to one
 //! ignored helper test that starts a server and waits.
 
+#![expect(clippy::unwrap_used, reason = "a test ends where it fails")]
+
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -90,6 +92,7 @@ fn spawn_owner(dir: &Path) -> (std::process::Child, i32) {
             return (child, pid.trim().parse().unwrap());
         }
     }
+    child.wait().unwrap();
     panic!("the helper started no server");
 }
 

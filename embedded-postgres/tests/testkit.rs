@@ -1,5 +1,7 @@
 //! What tests may rely on when they ask for a database.
 
+#![expect(clippy::unwrap_used, reason = "a test ends where it fails")]
+
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 

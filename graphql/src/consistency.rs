@@ -6,7 +6,6 @@
 //! snapshot may come from a replica).
 
 use crate::error::ApiError;
-use crate::limits::MIN_POSITION_WAIT;
 use crate::state::ApiState;
 use converge_domain::Position;
 use converge_projections::catch_up::resource_list::Answer;
@@ -70,7 +69,7 @@ where
         // Another process may have appended what this one has not heard of yet; the store knows.
         refuse_beyond(min, state.store.log_head().await?.position)?;
     }
-    let deadline = Instant::now() + MIN_POSITION_WAIT;
+    let deadline = Instant::now() + state.limits.min_position_wait;
     loop {
         let left = deadline.saturating_duration_since(Instant::now());
         match state.board.wait(ResourceList::NAME, wanted, left).await {

@@ -15,11 +15,9 @@ pub const RESOURCE_EVENTS_MAX: i32 = 200;
 pub const DEPTH_MAX: usize = 24;
 /// Fields of an answer, each list counted at its page size: a thousand resources with everything about them
 /// fit, a thousand resources with a hundred children each do not.
-pub const COMPLEXITY_MAX: usize = 100_000;
+pub const COMPLEXITY_MAX: usize = 200_000;
 /// Log events one `events` request looks through for a filter that no index serves.
 pub const SCAN_EVENTS_MAX: usize = 20_000;
-/// How long a read waits for its projection to reach `minPosition`.
-pub const MIN_POSITION_WAIT: Duration = Duration::from_secs(10);
 /// Bearers of one name that an event filter follows back in time.
 pub const NAME_BEARERS_MAX: u32 = 100;
 /// Identities kept in memory; each about 200 bytes.
@@ -30,6 +28,8 @@ pub const SUBSCRIPTION_STATES_MAX: usize = 10_000;
 /// Bounds an operator or a test may set.
 #[derive(Clone, Debug)]
 pub struct Limits {
+    /// How long a read waits for its projection to reach `minPosition`.
+    pub min_position_wait: Duration,
     /// HTTP requests executed at once; more are answered 503.
     pub http_requests_max: usize,
     /// Open WebSockets; more are refused with 503.
@@ -48,6 +48,7 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self {
+            min_position_wait: Duration::from_secs(10),
             http_requests_max: 256,
             ws_connections_max: 1_000,
             ws_operations_max: 64,

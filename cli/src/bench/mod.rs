@@ -11,7 +11,6 @@ mod report;
 mod server;
 
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 
@@ -85,9 +84,8 @@ struct ReconcileArgs {
 /// Runs one scenario.
 ///
 /// # Errors
-/// When the server, the engine or the worker cannot be started, or a statement fails. A run that does not finish
-/// in time is no error but a failure, told by the exit code.
-pub async fn run(args: BenchArgs) -> anyhow::Result<ExitCode> {
+/// When the server, the engine or the worker cannot be started, a statement fails, or the run does not finish in time.
+pub async fn run(args: BenchArgs) -> anyhow::Result<()> {
     match args.scenario {
         Scenario::Floor(args) => floor::scenario(args).await,
         Scenario::Reconcile(args) => reconcile::scenario(args).await,

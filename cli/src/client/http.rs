@@ -3,6 +3,7 @@
 use super::error::{ClientError, GraphqlError};
 use super::operations::Operation;
 use reqwest::Url;
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -60,6 +61,7 @@ impl Client {
             .connect_timeout(CONNECT_TIMEOUT)
             .timeout(ANSWER_TIMEOUT)
             .user_agent(concat!("converge/", env!("CARGO_PKG_VERSION")))
+            .default_headers(identity())
             .build()
             .map_err(|error| ClientError::Unreachable {
                 server: server.to_owned(),
@@ -124,6 +126,15 @@ impl Client {
     pub(super) fn lost(&self, reason: impl ToString) -> ClientError {
         ClientError::Unreachable { server: self.server.clone(), reason: reason.to_string() }
     }
+}
+
+/// Who asks, as the log will tell it: `CONVERGE_ACTOR`, else the user's login name.
+fn identity() -> HeaderMap {
+    let actor = ["CONVERGE_ACTOR", "USER", "LOGNAME"].into_iter().find_map(|name| {
+        let name = std::env::var(name).ok().filter(|actor| !actor.is_empty())?;
+        HeaderValue::from_str(&name).ok()
+    });
+    actor.map(|actor| (HeaderName::from_static("x-converge-actor"), actor)).into_iter().collect()
 }
 
 /// The innermost cause: reqwest's own sentences only repeat the address.

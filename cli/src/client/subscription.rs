@@ -130,7 +130,8 @@ impl<T: Positioned> Follow<T> {
         let link = match &mut self.link {
             Some(link) => link,
             None => {
-                let connecting = connect(&self.client, self.operation, &self.variables, self.from);
+                // Boxed: a handshake is large and rare, its follower is held by every wait.
+                let connecting = Box::pin(connect(&self.client, self.operation, &self.variables, self.from));
                 let socket = tokio::time::timeout(HANDSHAKE_TIMEOUT, connecting)
                     .await
                     .map_err(|_| Broken::Link("the handshake took too long".to_owned()))??;

@@ -243,8 +243,13 @@ impl Names {
         children: impl IntoIterator<Item = (K, N)>,
         errors: &mut Errors,
     ) -> Option<Self> {
-        let mut names =
-            Self { text: String::new(), starts: vec![0], kind_of: Vec::new(), kinds: Vec::new(), sorted: Vec::new() };
+        let mut names = Self {
+            text: String::new(),
+            starts: vec![0],
+            kind_of: Vec::new(),
+            kinds: Vec::new(),
+            sorted: Vec::new(),
+        };
         let mut kind_ids: HashMap<String, u32> = HashMap::new();
         for (kind, name) in children {
             let kind = kind.as_ref();

@@ -144,8 +144,10 @@ mod tests {
         assert_eq!(child.reference().to_string(), "vpc/a-vpc");
         assert_eq!((child.spec, child.deletion_protection), (json!({}), Some(true)));
 
-        let edge = EdgeItem::parse(json!({"from": {"kind": "route", "name": "a/r"}, "to": {"kind": "vpc", "name": "v"},
-            "values": [{"dependent_field": "/a~1b", "source_field": ""}]}))
+        let edge = EdgeItem::parse(
+            json!({"from": {"kind": "route", "name": "a/r"}, "to": {"kind": "vpc", "name": "v"},
+            "values": [{"dependent_field": "/a~1b", "source_field": ""}]}),
+        )
         .unwrap();
         assert_eq!(edge.to_string(), "route/a/r -> vpc/v");
     }

@@ -159,7 +159,10 @@ pub(crate) fn word(value: Value, known: &[&'static str]) -> Result<&'static str,
 }
 
 /// A word that one of serde's enums knows, which stays the only place where its words are written.
-pub(crate) fn variant<T: serde::de::DeserializeOwned>(value: Value, known: &[&'static str]) -> Result<T, String> {
+pub(crate) fn variant<T: serde::de::DeserializeOwned>(
+    value: Value,
+    known: &[&'static str],
+) -> Result<T, String> {
     let word = word(value, known)?;
     serde_json::from_value(Value::from(word)).map_err(|error| error.to_string())
 }

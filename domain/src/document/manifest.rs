@@ -1,8 +1,6 @@
 //! Reading a kind manifest.
 
-use super::fields::{
-    Fields, boolean, list, small_number, string, strings, variant,
-};
+use super::fields::{Fields, boolean, list, small_number, string, strings, variant};
 use super::parts::kind_version;
 use crate::kind::{self, Compare, Emit, Knobs, Manifest, PrinterColumn, ReactionSpec};
 use crate::violation::Violation;

@@ -91,3 +91,6 @@ pub struct ReactorBindingDocument {
 const fn enabled() -> bool {
     true
 }
+
+#[cfg(test)]
+mod tests;

@@ -154,7 +154,11 @@ fn check_edges(
     }
     let flows: Vec<&FieldFlow> = edges.iter().flat_map(|edge| &edge.values).collect();
     for violation in value_flow::check_flows(spec, flows) {
-        let place = if violation.pointer.is_empty() { String::new() } else { format!("/spec{}: ", violation.pointer) };
+        let place = if violation.pointer.is_empty() {
+            String::new()
+        } else {
+            format!("/spec{}: ", violation.pointer)
+        };
         fields.fault("depends_on", format!("{place}{}", violation.message));
     }
 }
@@ -177,9 +181,10 @@ fn provider_config(mut fields: Fields<'_>) -> Option<ProviderConfigDocument> {
     })
 }
 
-/// A base64 bundle, kept as text.
+/// A base64 bundle, kept as text. Line breaks, which YAML blocks bring along, are taken out.
 fn data(value: Value) -> Result<String, String> {
-    let text = string(value)?;
+    let mut text = string(value)?;
+    text.retain(|c| !c.is_ascii_whitespace());
     // Four characters carry three bytes; refuse by length before decoding anything.
     if text.len() / 4 * 3 > DATA_MAX + 3 {
         return Err(format!("is larger than {DATA_MAX} bytes"));

@@ -27,7 +27,11 @@ pub(crate) fn kind_version(value: Value) -> Result<u16, String> {
 }
 
 /// Labels as users and composers may set them.
-pub(crate) fn labels(value: Value, place: &str, faults: &mut Vec<Violation>) -> Option<BTreeMap<String, String>> {
+pub(crate) fn labels(
+    value: Value,
+    place: &str,
+    faults: &mut Vec<Violation>,
+) -> Option<BTreeMap<String, String>> {
     let Value::Object(fields) = value else {
         faults.push(Violation::new(place, format!("must be an object, but is {}", type_of(&value))));
         return None;

@@ -90,7 +90,8 @@ mod tests {
 
     #[test]
     fn empty_things_are_all_different() {
-        let things = [json!({}), json!([]), json!(null), json!(""), json!(0), json!(false), json!({"a": null})];
+        let things =
+            [json!({}), json!([]), json!(null), json!(""), json!(0), json!(false), json!({"a": null})];
         for (i, a) in things.iter().enumerate() {
             for (j, b) in things.iter().enumerate() {
                 assert_eq!(equal(a, b), i == j, "{a} {b}");

@@ -5,6 +5,7 @@
 
 use super::DEPTH_MAX;
 use super::pointer::escape;
+use crate::violation::Violation;
 use serde_json::{Map, Number, Value};
 
 /// Most faults reported for one text; more are counted only.
@@ -12,11 +13,17 @@ const REPORTED_MAX: usize = 1000;
 
 /// Something in the text that cannot be kept as written.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("{pointer}: {message}")]
+#[error("{}{}{message}", pointer, if pointer.is_empty() { "" } else { ": " })]
 pub struct Unfaithful {
     /// RFC 6901, from the root of the text.
     pub pointer: String,
     pub message: String,
+}
+
+impl From<Unfaithful> for Violation {
+    fn from(fault: Unfaithful) -> Self {
+        Self::new(fault.pointer, fault.message)
+    }
 }
 
 /// Reads one JSON value.
@@ -219,13 +226,13 @@ impl Scanner<'_> {
     }
 
     fn hex4(&mut self) -> Result<u32, Stop> {
-        let digits = self.text.as_bytes().get(self.at..self.at + 4).filter(|d| d.iter().all(u8::is_ascii_hexdigit));
+        let digits =
+            self.text.as_bytes().get(self.at..self.at + 4).filter(|d| d.iter().all(u8::is_ascii_hexdigit));
         let Some(digits) = digits else {
             return Err(self.syntax("`\\u` needs four hexadecimal digits"));
         };
-        let code = digits.iter().fold(0, |code, digit| {
-            code * 16 + char::from(*digit).to_digit(16).unwrap_or(0)
-        });
+        let code =
+            digits.iter().fold(0, |code, digit| code * 16 + char::from(*digit).to_digit(16).unwrap_or(0));
         self.at += 4;
         Ok(code)
     }
@@ -405,8 +412,29 @@ mod tests {
     #[test]
     fn text_that_is_not_json_is_refused_with_its_line_and_column() {
         for text in [
-            "", " ", "{", "[1,]", "{\"a\" 1}", "{\"a\":1,}", "{a:1}", "01", "1.", ".5", "+1", "1e", "nul", "\"a", "-",
-            "\"\\x\"", "\"\\u12\"", "\"\t\"", "[1] 2", "NaN", "\"\\", "\"\\é\"", "tru€",
+            "",
+            " ",
+            "{",
+            "[1,]",
+            "{\"a\" 1}",
+            "{\"a\":1,}",
+            "{a:1}",
+            "01",
+            "1.",
+            ".5",
+            "+1",
+            "1e",
+            "nul",
+            "\"a",
+            "-",
+            "\"\\x\"",
+            "\"\\u12\"",
+            "\"\t\"",
+            "[1] 2",
+            "NaN",
+            "\"\\",
+            "\"\\é\"",
+            "tru€",
         ] {
             assert!(faults(text)[0].1.starts_with("not JSON at line 1 column"), "{text:?}");
             assert!(serde_json::from_str::<Value>(text).is_err(), "{text:?}");

@@ -1,7 +1,7 @@
 //! JSON as this system understands it: values kept as written, compared by what they denote.
 
 #[cfg(test)]
-mod arbitrary;
+pub(crate) mod arbitrary;
 mod equal;
 pub mod faithful;
 pub mod pointer;

@@ -130,8 +130,7 @@ impl Pointer {
                     &mut items[index]
                 }
                 scalar => {
-                    let what =
-                        format_args!("is {}, which cannot hold `{token}`", describe(scalar));
+                    let what = format_args!("is {}, which cannot hold `{token}`", describe(scalar));
                     return Err(self.missing(depth, what));
                 }
             };

@@ -1,6 +1,6 @@
 //! A kind version as the fold of its events.
 
-use super::{gate, KindCommand, KindError, KindEvent, Manifest};
+use super::{KindCommand, KindError, KindEvent, Manifest, gate};
 use cqrs_es::Aggregate;
 use cqrs_es::event_sink::EventSink;
 use serde::{Deserialize, Serialize};

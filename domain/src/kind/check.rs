@@ -30,7 +30,8 @@ fn identity(manifest: &Manifest, faults: &mut Vec<Violation>) {
         faults.push(Violation::new("/kind", message));
     }
     if names::TYPE_WORDS.contains(&manifest.kind.as_str()) {
-        let message = format!("`{}` is the word for a type of document and cannot name a kind", manifest.kind);
+        let message =
+            format!("`{}` is the word for a type of document and cannot name a kind", manifest.kind);
         faults.push(Violation::new("/kind", message));
     }
     if let Err(message) = names::check_kind_version(u64::from(manifest.kind_version)) {
@@ -76,7 +77,10 @@ fn reactions(manifest: &Manifest, faults: &mut Vec<Violation>) {
         let side_effect_alone =
             !reaction.emits.is_empty() && reaction.emits.iter().all(|emit| *emit == Emit::SideEffect);
         if reaction.trigger == Trigger::Reactor && !side_effect_alone {
-            faults.push(Violation::new(format!("{place}/emits"), "a reactor reaction emits `sideEffect` alone"));
+            faults.push(Violation::new(
+                format!("{place}/emits"),
+                "a reactor reaction emits `sideEffect` alone",
+            ));
         }
         match (&reaction.verb, reaction.trigger) {
             (Some(verb), Trigger::Operation) => {
@@ -151,7 +155,17 @@ fn pointers(manifest: &Manifest, faults: &mut Vec<Violation>) {
         (
             "/printer_columns",
             &columns,
-            &["spec", "status", "labels", "name", "kind", "kind_version", "phase", "generation", "synced_gen"],
+            &[
+                "spec",
+                "status",
+                "labels",
+                "name",
+                "kind",
+                "kind_version",
+                "phase",
+                "generation",
+                "synced_gen",
+            ],
         ),
     ];
     for (place, list, roots) in lists {

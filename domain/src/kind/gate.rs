@@ -47,10 +47,15 @@ fn reactions(old: &Manifest, new: &Manifest, changes: &mut Vec<String>) {
     }
     for added in new.reactions.iter().filter(|r| find(old, &r.name).is_none()) {
         // Which of these a resource has is fixed when it is declared, so older resources would never run it.
-        let fixed_at_declaration =
-            matches!(added.trigger, Trigger::SpecChange | Trigger::ChildrenSettled | Trigger::DeleteRequested);
+        let fixed_at_declaration = matches!(
+            added.trigger,
+            Trigger::SpecChange | Trigger::ChildrenSettled | Trigger::DeleteRequested
+        );
         if fixed_at_declaration {
-            changes.push(format!("reaction `{}` is added, which resources of this version do not have", added.name));
+            changes.push(format!(
+                "reaction `{}` is added, which resources of this version do not have",
+                added.name
+            ));
         }
     }
 }

@@ -11,10 +11,13 @@ mod warnings;
 
 pub use aggregate::KindState;
 pub use check::check;
-pub use warnings::warnings;
 pub use commands::KindCommand;
 pub use errors::KindError;
 pub use events::KindEvent;
 pub use manifest::{
     Compare, DriftPolicy, Emit, ImmutablePolicy, Knobs, Manifest, PrinterColumn, ReactionSpec, Trigger,
 };
+pub use warnings::warnings;
+
+#[cfg(test)]
+mod tests;

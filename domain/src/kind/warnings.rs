@@ -24,7 +24,8 @@ pub fn warnings(manifest: &Manifest) -> Vec<String> {
             warnings.push(format!("reaction `{}`: {what}", reaction.name));
         }
         if reaction.emits.contains(&Emit::Children) && reaction.trigger != Trigger::SpecChange {
-            warnings.push(format!("reaction `{}`: only a specChange reaction composes children", reaction.name));
+            warnings
+                .push(format!("reaction `{}`: only a specChange reaction composes children", reaction.name));
         }
         if reaction.verb.is_some() && reaction.trigger != Trigger::Operation {
             warnings.push(format!("reaction `{}`: a verb means something to operations only", reaction.name));
@@ -36,10 +37,7 @@ pub fn warnings(manifest: &Manifest) -> Vec<String> {
             knobs.resync_interval_secs.is_some_and(|secs| secs > 0),
             "resync_interval_secs: stored, but resources are not observed periodically yet",
         ),
-        (
-            knobs.resync_recomposes == Some(true),
-            "resync_recomposes: stored, but no resync recomposes yet",
-        ),
+        (knobs.resync_recomposes == Some(true), "resync_recomposes: stored, but no resync recomposes yet"),
         (
             knobs.orphan_grace_secs.is_some_and(|secs| secs > 0),
             "orphan_grace_secs: stored, but there is no grace window yet; a child its composer drops is kept and \
@@ -55,7 +53,10 @@ pub fn warnings(manifest: &Manifest) -> Vec<String> {
             "prune_share_max: stored, but prunes are not held for confirmation yet",
         ),
         (manifest.compare.is_some(), "compare: stored, but observed values are not compared yet"),
-        (!manifest.immutable.is_empty(), "immutable: stored, but changes of these fields are not held back yet"),
+        (
+            !manifest.immutable.is_empty(),
+            "immutable: stored, but changes of these fields are not held back yet",
+        ),
         (
             manifest.on_immutable_change.is_some(),
             "on_immutable_change: stored, but changes of immutable fields are not held back yet",

@@ -41,7 +41,9 @@ fn message(error: &ValidationError<'_>) -> String {
         Kind::OneOfNotValid { context } => {
             format!("matches none of the allowed forms{}", branches(context))
         }
-        Kind::OneOfMultipleValid { .. } => "matches more than one of the forms that exclude each other".to_owned(),
+        Kind::OneOfMultipleValid { .. } => {
+            "matches more than one of the forms that exclude each other".to_owned()
+        }
         Kind::Constant { expected_value } => {
             format!("must be {}, but is {}", shown(expected_value), found())
         }
@@ -64,7 +66,9 @@ fn message(error: &ValidationError<'_>) -> String {
         Kind::MinLength { limit } => format!("must have at least {limit} characters"),
         Kind::MaxProperties { limit } => format!("must have at most {limit} fields"),
         Kind::MinProperties { limit } => format!("must have at least {limit} fields"),
-        Kind::MultipleOf { multiple_of } => format!("must be a multiple of {multiple_of}, but is {}", found()),
+        Kind::MultipleOf { multiple_of } => {
+            format!("must be a multiple of {multiple_of}, but is {}", found())
+        }
         Kind::Not { .. } => "has a form that is not allowed".to_owned(),
         Kind::Pattern { pattern } => format!("must match the pattern `{pattern}`, but is {}", found()),
         Kind::PropertyNames { error } => format!("has a field whose name {}", message(error)),

@@ -56,7 +56,9 @@ pub(super) fn remaining(error: &ValidationError<'_>, pending: &[Pointer]) -> Vec
 
 fn curable(error: &ValidationError<'_>, pending: &[Pointer]) -> bool {
     let at = place_of(error);
-    if pending.iter().any(|target| target.contains(&at)) || under_condition(&error.evaluation_path().to_string()) {
+    if pending.iter().any(|target| target.contains(&at))
+        || under_condition(&error.evaluation_path().to_string())
+    {
         return true;
     }
     let around = leads_to_pending(&at, pending);

@@ -45,7 +45,10 @@ fn every_fault_is_listed_with_its_place() {
             "/z: is not a known field",
         ]
     );
-    assert_eq!(all(&vpc(), &json!([])), [": must be an object, but is an array"].map(|s| s.trim_start_matches(": ")));
+    assert_eq!(
+        all(&vpc(), &json!([])),
+        [": must be an object, but is an array"].map(|s| s.trim_start_matches(": "))
+    );
 }
 
 #[test]
@@ -68,8 +71,14 @@ fn an_integer_is_what_fits_sixty_four_bits() {
 fn messages_never_carry_a_large_value() {
     let long = "x".repeat(1_000_000);
     for s in [
-        json!({"enum": [1]}), json!({"const": 1}), json!({"type": "number"}), json!({"pattern": "^a"}),
-        json!({"not": {}}), json!({"maxLength": 3}), json!({"anyOf": [{"type": "number"}, {"const": 2}]}), json!(false),
+        json!({"enum": [1]}),
+        json!({"const": 1}),
+        json!({"type": "number"}),
+        json!({"pattern": "^a"}),
+        json!({"not": {}}),
+        json!({"maxLength": 3}),
+        json!({"anyOf": [{"type": "number"}, {"const": 2}]}),
+        json!(false),
         json!({"contentEncoding": "base64", "pattern": "^$"}),
     ] {
         for violation in schema(s.clone()).violations(&json!(long)) {
@@ -102,11 +111,11 @@ fn a_pending_field_deep_inside_asks_for_its_neighbours_there() {
     assert_eq!(left(&s, &json!({}), &["/net/id"]), ["/net/zone: is required"]);
     assert!(left(&s, &json!({}), &["/net/id", "/net/zone"]).is_empty());
     assert!(left(&s, &json!({}), &["/net"]).is_empty());
+    // Also where the container could be left out, since the flow will make it.
+    let optional = json!({"properties": s["properties"].clone()});
+    assert_eq!(left(&optional, &json!({}), &["/net/id"]), ["/net/zone: is required"]);
     assert!(left(&s, &json!({"net": {"zone": "a", "id": ""}}), &["/net/id"]).is_empty());
-    assert_eq!(
-        left(&s, &json!({"net": "text"}), &["/net/id"]),
-        ["/net: must be an object, but is \"text\""]
-    );
+    assert_eq!(left(&s, &json!({"net": "text"}), &["/net/id"]), ["/net: must be an object, but is \"text\""]);
     let list = json!({"properties": {"l": {"type": "array", "items": {"required": ["id"], "properties": {"n": {"type": "number"}}}}}});
     assert!(left(&list, &json!({"l": [{}]}), &["/l/0/id"]).is_empty());
     assert_eq!(left(&list, &json!({"l": [{}, {"n": ""}]}), &["/l/0/id"]).len(), 2);
@@ -141,7 +150,9 @@ fn references_work_inside_a_schema_and_lead_nowhere_outside() {
         ["/next/next/n: must be an integer, but is 1e+300 (it has a fraction or does not fit 64 bits)"]
     );
     assert!(all(&json!({"$ref": "#"}), &json!(1)).is_empty());
-    for outside in ["#/components/schemas/Team", "https://example.com/s.json", "other.json", "file:///etc/passwd"] {
+    for outside in
+        ["#/components/schemas/Team", "https://example.com/s.json", "other.json", "file:///etc/passwd"]
+    {
         let s = json!({"properties": {"a": {"items": {"$ref": outside}}}});
         let error = CompiledSchema::try_compile(&s).unwrap_err();
         assert!(matches!(error, SchemaError::UnresolvableRef(_)), "{outside}: {error:?}");
@@ -150,7 +161,8 @@ fn references_work_inside_a_schema_and_lead_nowhere_outside() {
 
 #[test]
 fn a_schema_that_is_none_is_refused_with_every_fault() {
-    let error = CompiledSchema::try_compile(&json!({"type": "strnig", "properties": {"a": {"minLength": -1}}}));
+    let error =
+        CompiledSchema::try_compile(&json!({"type": "strnig", "properties": {"a": {"minLength": -1}}}));
     match error {
         Err(SchemaError::Invalid(violations)) => {
             let places: Vec<_> = violations.iter().map(|v| v.pointer.as_str()).collect();
@@ -162,7 +174,9 @@ fn a_schema_that_is_none_is_refused_with_every_fault() {
     assert!(CompiledSchema::compile(&json!(1)).is_err());
     let other = json!({"$schema": "http://json-schema.org/draft-07/schema#"});
     assert!(matches!(CompiledSchema::try_compile(&other), Err(SchemaError::OtherDraft(_))));
-    assert!(CompiledSchema::compile(&json!({"$schema": "https://json-schema.org/draft/2020-12/schema"})).is_ok());
+    assert!(
+        CompiledSchema::compile(&json!({"$schema": "https://json-schema.org/draft/2020-12/schema"})).is_ok()
+    );
 }
 
 #[test]
@@ -171,6 +185,15 @@ fn schemas_are_bounded() {
     assert_eq!(CompiledSchema::try_compile(&deep).unwrap_err(), SchemaError::TooLarge);
     let wide: serde_json::Map<_, _> = (0..NODES_MAX).map(|n| (n.to_string(), json!(true))).collect();
     assert_eq!(CompiledSchema::try_compile(&json!({"properties": wide})).unwrap_err(), SchemaError::TooLarge);
+}
+
+#[test]
+fn reports_are_bounded_and_curable_faults_never_hide_one_that_remains() {
+    let s =
+        json!({"properties": {"l": {"type": "array", "items": {"type": "string"}}, "z": {"type": "string"}}});
+    let value = json!({"l": vec![1; 5000], "z": 1});
+    assert_eq!(all(&s, &value).len(), VIOLATIONS_MAX);
+    assert_eq!(left(&s, &value, &["/l"]), ["/z: must be a string, but is 1"]);
 }
 
 #[test]

@@ -37,7 +37,7 @@ impl EngineGateway {
         for _ in 0..NAME_RETRIES {
             let planned = plan(&self.core, &kinds, &documents, self.core.now()).await?;
             let group = CommandGroup {
-                command_id: None,
+                command_id: context.command_id,
                 metadata: metadata(context),
                 steps: planned.iter().map(|step| (step.address, step.command.clone())).collect(),
             };

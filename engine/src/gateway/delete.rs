@@ -26,7 +26,7 @@ impl EngineGateway {
         }
         let command = ResourceCommand::RequestDeletion { at: self.core.now() };
         let group = CommandGroup {
-            command_id: None,
+            command_id: context.command_id,
             metadata: metadata(context),
             steps: vec![(resource_address(id), AnyCommand::Resource(command))],
         };

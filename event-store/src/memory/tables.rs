@@ -5,8 +5,8 @@ use crate::rows::ChildMark;
 use crate::store::{Head, Member, StagedItem, StoredEvent};
 use converge_domain::resource::{Phase, Standing};
 use converge_domain::{
-    AggregateId, AggregateType, BatchId, ClaimId, CommandId, KindRef, PassId, ResourceId, ResourceRef, SessionId,
-    Timestamp,
+    AggregateId, AggregateType, BatchId, ClaimId, CommandId, KindRef, PassId, ResourceId, ResourceRef,
+    SessionId, Timestamp,
 };
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -63,7 +63,10 @@ impl Tables {
         self.child_rows(parent).any(|(_, mark)| marks.contains(&mark))
     }
 
-    pub(super) fn child_rows(&self, parent: ResourceId) -> impl Iterator<Item = (ResourceId, ChildMark)> + '_ {
+    pub(super) fn child_rows(
+        &self,
+        parent: ResourceId,
+    ) -> impl Iterator<Item = (ResourceId, ChildMark)> + '_ {
         self.child
             .range((parent, ResourceId(uuid::Uuid::nil()))..)
             .take_while(move |((of, _), _)| *of == parent)

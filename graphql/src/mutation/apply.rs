@@ -68,7 +68,7 @@ impl ApplyMutation {
         let mut violations = Vec::new();
         for (index, Json(value)) in documents.into_iter().enumerate() {
             let subject = subject(&value);
-            match parse_document(value, default_type.as_deref()) {
+            match converge_domain::document::parse(value, default_type.as_deref()) {
                 Ok(document) => parsed.push(document),
                 Err(found) => violations.extend(found.into_iter().map(|violation| Violation {
                     document: index,
@@ -132,18 +132,4 @@ impl From<Applied> for ApplyResult {
             warnings: applied.warnings,
         }
     }
-}
-
-// Until the domain reads documents: resources only.
-fn parse_document(
-    value: serde_json::Value,
-    _default_type: Option<&str>,
-) -> Result<converge_domain::document::Document, Vec<TempViolation>> {
-    serde_json::from_value(value)
-        .map(converge_domain::document::Document::Resource)
-        .map_err(|error| vec![TempViolation { pointer: String::new(), message: error.to_string() }])
-}
-struct TempViolation {
-    pointer: String,
-    message: String,
 }

@@ -137,7 +137,7 @@ impl Session {
         }
         let request = match Envelope::parse(payload.get()).and_then(Envelope::into_request) {
             Ok(request) => request.data(self.context.clone()),
-            Err(Refusal::Malformed(why)) => return Err(Close::Invalid(clip_prefix(&why))),
+            Err(Refusal::Malformed(why)) => return Err(Close::Invalid(format!("Invalid message: {why}"))),
             Err(Refusal::Unfaithful(error)) => return self.refuse(&id, error).await,
         };
         let results = self.app.schema.execute_stream(request);
@@ -180,8 +180,4 @@ impl Session {
             }
         }
     }
-}
-
-fn clip_prefix(why: &str) -> String {
-    format!("Invalid message: {why}")
 }

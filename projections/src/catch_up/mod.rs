@@ -17,6 +17,7 @@ mod feed;
 mod projection;
 pub mod resource_list;
 mod runner;
+mod tail;
 
 pub use board::{Board, Progress, RunState, WaitError};
 pub use checkpoint::{Checkpoint, position_of};

@@ -47,6 +47,7 @@ impl Runner {
         let stopped = metrics::gauge!("converge_projection_stopped", "projection" => name);
         stopped.set(0.0);
         let mut pause = RETRY_FIRST;
+        let mut corrupt_before = false;
         loop {
             let before = self.progress.borrow().position;
             let outcome = tokio::select! {
@@ -54,7 +55,15 @@ impl Runner {
                 outcome = self.session() => outcome,
             };
             let Err(error) = outcome;
-            if !error.is_transient() {
+            let advanced = self.progress.borrow().position != before;
+            // A follower ends like this when the log's history was replaced under it (a failover that lost
+            // commits). Rows and checkpoint are in the same database and went back with the log, so a new
+            // session resumes rightly. If it was the log that is corrupt, the next session fails the same way
+            // without having advanced, and that one stops.
+            let history_replaced =
+                matches!(error, ProjectError::Log(StoreError::Corrupt(_))) && !corrupt_before;
+            corrupt_before = matches!(error, ProjectError::Log(StoreError::Corrupt(_))) && !advanced;
+            if !error.is_transient() && !history_replaced {
                 tracing::error!(projection = name, %error, "the projection stops; it will not skip the event");
                 stopped.set(1.0);
                 self.report(|progress| progress.state = RunState::Stopped { reason: error.to_string() });
@@ -63,7 +72,7 @@ impl Runner {
             tracing::warn!(projection = name, %error, "the projection lost its footing; trying again");
             self.report(|progress| progress.state = RunState::Starting);
             // Progress since the last failure: a new trouble, not the same one again.
-            if self.progress.borrow().position > before {
+            if advanced {
                 pause = RETRY_FIRST;
             }
             tokio::select! {
@@ -82,9 +91,12 @@ impl Runner {
         let name = self.projection.name();
         // Detached: a pooled connection would go back to the pool with the lock still on it.
         let mut connection = self.pool.acquire().await?.detach();
-        sqlx::raw_sql("SET lock_timeout = '5s'; SET idle_in_transaction_session_timeout = '10s'")
-            .execute(&mut connection)
-            .await?;
+        sqlx::query(
+            "SELECT set_config('lock_timeout', '5s', false),
+                    set_config('idle_in_transaction_session_timeout', '10s', false)",
+        )
+        .execute(&mut connection)
+        .await?;
         while !try_lock(&mut connection, name).await? {
             let position = position_of(&mut connection, name).await?;
             self.report(|progress| *progress = Progress { position, state: RunState::Standby });

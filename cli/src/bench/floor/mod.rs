@@ -4,7 +4,6 @@
 
 mod rows;
 
-use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -45,15 +44,13 @@ pub struct Floor {
 }
 
 /// `converge bench floor`.
-pub async fn scenario(args: FloorArgs) -> anyhow::Result<ExitCode> {
+pub async fn scenario(args: FloorArgs) -> anyhow::Result<()> {
     let server = BenchServer::open(&args.common).await?;
     let postgres = server.settings().await?;
     let result = measure(&server, args.n, args.batch, args.connections).await?;
     server.close().await?;
     let lines = result.lines();
-    Report { scenario: "floor", machine: Machine::look(), postgres, result }
-        .print(args.common.json, &lines)?;
-    Ok(ExitCode::SUCCESS)
+    Report { scenario: "floor", machine: Machine::look(), postgres, result }.print(args.common.json, &lines)
 }
 
 /// Measures it on a server, in a schema of its own that is dropped at the end.

@@ -1,7 +1,5 @@
 //! The worker that does nothing: what is left of a reconcile when the work itself costs nothing is the engine.
 
-use std::process::ExitCode;
-
 use converge_sdk::{Outcome, Provider, Request, TaskError, async_trait, serve};
 use serde_json::json;
 
@@ -29,7 +27,6 @@ impl Provider for Noop {
 ///
 /// # Errors
 /// A malformed environment.
-pub async fn noop_worker() -> anyhow::Result<ExitCode> {
-    serve([Noop]).await?;
-    Ok(ExitCode::SUCCESS)
+pub async fn noop_worker() -> anyhow::Result<()> {
+    Ok(serve([Noop]).await?)
 }

@@ -76,7 +76,7 @@ pub async fn run(args: DemoArgs) -> Outcome {
     };
     // The show ends the server, and a signal or a broken server ends the show; both lead to one orderly stop.
     let show = async {
-        let shown = show(&args, bom, http, broker).await;
+        let shown = Box::pin(show(&args, bom, http, broker)).await;
         shutdown.cancel();
         shown
     };

@@ -13,7 +13,10 @@ fn edge(from: &str, to: &str) -> EdgeItem {
 }
 
 fn flow(from: &str, to: &str, dependent_field: &str) -> EdgeItem {
-    let values = vec![crate::resource::FieldFlow { dependent_field: dependent_field.into(), source_field: "/s".into() }];
+    let values = vec![crate::resource::FieldFlow {
+        dependent_field: dependent_field.into(),
+        source_field: "/s".into(),
+    }];
     EdgeItem { values, ..edge(from, to) }
 }
 
@@ -53,7 +56,12 @@ fn upstreams_come_first_and_otherwise_the_output_decides() {
 #[test]
 fn everything_wrong_with_an_output_is_said_at_once() {
     let edges = [
-        edge("a", "b"), edge("a", "b"), edge("a", "a"), edge("a", "ghost"), flow("b", "c", "/x"), flow("b", "d", "/x/y"),
+        edge("a", "b"),
+        edge("a", "b"),
+        edge("a", "a"),
+        edge("a", "ghost"),
+        flow("b", "c", "/x"),
+        flow("b", "d", "/x/y"),
         flow("c", "d", "bad"),
     ];
     assert_eq!(
@@ -71,7 +79,9 @@ fn everything_wrong_with_an_output_is_said_at_once() {
 
 #[test]
 fn the_same_target_may_be_filled_in_two_children_but_not_twice_in_one() {
-    assert!(build(&["a", "b", "c"], &[flow("a", "c", "/x"), flow("b", "c", "/x"), flow("a", "b", "/y")]).is_ok());
+    assert!(
+        build(&["a", "b", "c"], &[flow("a", "c", "/x"), flow("b", "c", "/x"), flow("a", "b", "/y")]).is_ok()
+    );
     assert_eq!(
         errors(&["a", "b", "c"], &[flow("a", "c", "/x"), flow("a", "b", "/x")]),
         ["k/a: two value flows write `/x`"]
@@ -81,7 +91,10 @@ fn the_same_target_may_be_filled_in_two_children_but_not_twice_in_one() {
 #[test]
 fn the_shortest_cycle_is_named() {
     assert_eq!(
-        errors(&["a", "b", "c", "d"], &[edge("a", "b"), edge("b", "c"), edge("c", "a"), edge("c", "d"), edge("d", "c")]),
+        errors(
+            &["a", "b", "c", "d"],
+            &[edge("a", "b"), edge("b", "c"), edge("c", "a"), edge("c", "d"), edge("d", "c")]
+        ),
         ["the children depend on each other in a cycle: k/c -> k/d -> k/c"]
     );
     // A ring without junctions, a shorter one far away, and a path between two rings.
@@ -119,7 +132,8 @@ fn girth(count: u32, pairs: &[(u32, u32)]) -> Option<usize> {
         .filter_map(|start| {
             let mut frontier = HashSet::from([start]);
             (1..=count as usize).find(|_| {
-                frontier = pairs.iter().filter(|(from, _)| frontier.contains(from)).map(|(_, to)| *to).collect();
+                frontier =
+                    pairs.iter().filter(|(from, _)| frontier.contains(from)).map(|(_, to)| *to).collect();
                 frontier.contains(&start)
             })
         })

@@ -17,7 +17,13 @@ fn subschemas(keyword: &str) -> Option<(Holds, bool)> {
         "properties" | "patternProperties" => (Holds::Map, true),
         "$defs" | "definitions" | "dependentSchemas" => (Holds::Map, false),
         "items" | "additionalProperties" => (Holds::One, true),
-        "not" | "if" | "then" | "else" | "contains" | "propertyNames" | "unevaluatedItems"
+        "not"
+        | "if"
+        | "then"
+        | "else"
+        | "contains"
+        | "propertyNames"
+        | "unevaluatedItems"
         | "unevaluatedProperties" => (Holds::One, false),
         "allOf" | "prefixItems" => (Holds::List, true),
         "anyOf" | "oneOf" => (Holds::List, false),
@@ -75,7 +81,9 @@ fn held(at: &str, old: &Value, new: &Value, holds: Holds, widening: bool, change
         (Holds::Map, Value::Object(old), Value::Object(new)) => {
             for (name, schema) in old {
                 match new.get(name) {
-                    Some(other) => compare(&format!("{at}/{}", escape(name)), schema, other, widening, changes),
+                    Some(other) => {
+                        compare(&format!("{at}/{}", escape(name)), schema, other, widening, changes)
+                    }
                     None => changes.push(format!("{at}/{} is removed", escape(name))),
                 }
             }

@@ -30,6 +30,12 @@ pub fn below(owner: &str, kind: &str, name: &str, id: ResourceId) -> String {
     path
 }
 
+/// True when a path may have been cut, so that others may be equal to it or seem to be below it.
+pub const fn is_cut(path: &str) -> bool {
+    // Cutting goes back to a character boundary, by at most three bytes.
+    path.len() + 3 >= PATH_BYTES_MAX
+}
+
 /// The first path behind `path` and everything below it.
 pub fn end_of_subtree(path: &str) -> String {
     // A descendant continues with the separator; the next character up ends the range.

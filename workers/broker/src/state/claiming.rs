@@ -108,7 +108,6 @@ impl State {
             let budget = Duration::from_millis(ms);
             Deadline { at: now + budget, budget }
         });
-        self.announce_end(deadline);
         self.ledger.insert(
             task.fence,
             Entry {
@@ -121,5 +120,6 @@ impl State {
         );
         metrics::counter!("converge_tasks_dispatched_total", "kind" => task.kind.kind.clone()).increment(1);
         worker.order(Order::Task { task: Box::new(task), claimed_at: now, pages });
+        self.announce_end(deadline);
     }
 }

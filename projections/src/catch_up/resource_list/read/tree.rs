@@ -1,6 +1,6 @@
 //! A tree, depth-first, in pages.
 
-use super::super::path::end_of_subtree;
+use super::super::path::{end_of_subtree, is_cut};
 use super::{Answer, FIRST_ID, ListRow, RawRow, Reader, find_row};
 use converge_domain::ResourceId;
 
@@ -51,8 +51,10 @@ impl Reader {
             .bind(start.depth)
             .bind(start.id.0)
             .bind(end_of_subtree(&top.path))
-            .bind(top.id)
+            .bind(is_cut(&top.path).then_some(top.id))
             .bind(i64::from(limit))
+            // See `Reader::page`.
+            .persistent(false)
             .fetch_all(&mut *tx)
             .await?;
         tx.commit().await?;
