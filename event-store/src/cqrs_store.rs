@@ -88,7 +88,10 @@ impl CqrsStore {
         Self { store, projector }
     }
 
-    async fn stream<A: Wrapped>(&self, id: AggregateId) -> Result<Vec<StoredEvent>, AggregateError<A::Error>> {
+    async fn stream<A: Wrapped>(
+        &self,
+        id: AggregateId,
+    ) -> Result<Vec<StoredEvent>, AggregateError<A::Error>> {
         const PAGE: u32 = 1000;
         let mut events: Vec<StoredEvent> = Vec::new();
         loop {

@@ -157,12 +157,14 @@ impl Shared {
         self.cache.clear();
         ring.reset(end.position);
         self.head.send_replace(end.position);
-        *self.anchor.lock().unwrap_or_else(PoisonError::into_inner) = Anchor { head: end, compared: Instant::now() };
+        *self.anchor.lock().unwrap_or_else(PoisonError::into_inner) =
+            Anchor { head: end, compared: Instant::now() };
         self.history.send_modify(|count| *count += 1);
     }
 }
 
 /// Whether two reads of a position found the same event. Ids are random, so two histories differ in them at once.
 fn same_event(a: &StoredEvent, b: &StoredEvent) -> bool {
-    (a.position, a.aggregate_id, a.sequence, a.committed_at) == (b.position, b.aggregate_id, b.sequence, b.committed_at)
+    (a.position, a.aggregate_id, a.sequence, a.committed_at)
+        == (b.position, b.aggregate_id, b.sequence, b.committed_at)
 }

@@ -67,7 +67,10 @@ async fn postgres_es_reads_what_the_log_appended() {
     for (theirs, ours) in theirs.iter().zip(&ours) {
         assert_eq!(theirs.sequence as u64, ours.sequence.0);
         assert_eq!(theirs.event_type, ours.event.event_type());
-        assert_eq!(theirs.payload.to_string(), serde_json::to_value(&ours.event_payload()).unwrap().to_string());
+        assert_eq!(
+            theirs.payload.to_string(),
+            serde_json::to_value(&ours.event_payload()).unwrap().to_string()
+        );
         assert_eq!(theirs.metadata["actor"], "test");
     }
     let rest = repository.get_last_events::<ProviderConfigState>(&a.to_string(), 1).await.unwrap();

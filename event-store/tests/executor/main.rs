@@ -1,5 +1,6 @@
 //! The executor's promises, mostly on the store in memory, where failures can be had on demand.
 
+mod demotion;
 mod failures;
 mod groups;
 mod property;

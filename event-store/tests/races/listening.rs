@@ -26,7 +26,10 @@ async fn another_process_is_heard_without_a_poll() {
     for n in 1..=3 {
         let name = n.to_string();
         theirs.execute(group(vec![(id(), declare(&name, 1))])).await.unwrap();
-        tokio::time::timeout(Duration::from_secs(60), ours.tail().wait_for(Position(n))).await.unwrap().unwrap();
+        tokio::time::timeout(Duration::from_secs(60), ours.tail().wait_for(Position(n)))
+            .await
+            .unwrap()
+            .unwrap();
     }
 }
 

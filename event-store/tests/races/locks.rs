@@ -162,8 +162,10 @@ async fn writers_that_guard_each_others_heads_in_reverse_never_deadlock() {
             .await
             .unwrap();
     assert_eq!(deadlocks, 0);
-    let (count, last): (i64, i64) =
-        sqlx::query_as("SELECT count(*), max(position) FROM converge.events").fetch_one(&mut watch).await.unwrap();
+    let (count, last): (i64, i64) = sqlx::query_as("SELECT count(*), max(position) FROM converge.events")
+        .fetch_one(&mut watch)
+        .await
+        .unwrap();
     assert_eq!(count, last);
     assert_eq!(head(ids[0]).id, ids[0]);
 }

@@ -14,10 +14,11 @@ async fn the_writer_that_commits_first_comes_first_and_readers_see_both_in_order
     let mut watch = connect(&database).await;
     let (a, b) = (id(), id());
     early.append(&Builder::default().write(0, a, 0).batch).await.unwrap();
-    let log = Log::start(late.clone(), Arc::new(Projector), LogConfig {
-        poll_interval: std::time::Duration::from_millis(50),
-        ..LogConfig::default()
-    });
+    let log = Log::start(
+        late.clone(),
+        Arc::new(Projector),
+        LogConfig { poll_interval: std::time::Duration::from_millis(50), ..LogConfig::default() },
+    );
     let log = log.await.unwrap();
     let mut follower = log.tail().follow(Position(0));
     assert_eq!(follower.next().await.unwrap().len(), 1);
@@ -92,7 +93,8 @@ async fn a_database_whose_default_isolation_is_another_makes_no_difference() {
     let database = database().await;
     let mut admin = connect(&database).await;
     let name = database.name();
-    run(&mut admin, &format!("ALTER DATABASE {name} SET default_transaction_isolation = 'serializable'")).await;
+    run(&mut admin, &format!("ALTER DATABASE {name} SET default_transaction_isolation = 'serializable'"))
+        .await;
     let other = store(&database).await;
     other.append(&Builder::default().write(0, id(), 0).batch).await.unwrap();
 }

@@ -61,13 +61,32 @@ async fn a_stream_is_looked_for_only_where_its_head_says() {
 async fn hot_reads_neither_sort_nor_scan_tables() {
     let database = database().await;
     let mut admin = connect(&database).await;
-    run(&mut admin, "SET enable_seqscan = off; SET enable_bitmapscan = off; SET plan_cache_mode = force_generic_plan").await;
+    run(
+        &mut admin,
+        "SET enable_seqscan = off; SET enable_bitmapscan = off; SET plan_cache_mode = force_generic_plan",
+    )
+    .await;
     let reads = [
         ("read_log", include_str!("../../src/postgres/sql/read_log.sql"), "bigint, bigint", "1, 10"),
-        ("dependents", include_str!("../../src/postgres/sql/dependents.sql"), "uuid, uuid, bigint", "NULL, NULL, 10"),
-        ("children", include_str!("../../src/postgres/sql/children.sql"), "uuid, uuid, bigint", "NULL, NULL, 10"),
+        (
+            "dependents",
+            include_str!("../../src/postgres/sql/dependents.sql"),
+            "uuid, uuid, bigint",
+            "NULL, NULL, 10",
+        ),
+        (
+            "children",
+            include_str!("../../src/postgres/sql/children.sql"),
+            "uuid, uuid, bigint",
+            "NULL, NULL, 10",
+        ),
         ("children_summary", include_str!("../../src/postgres/sql/children_summary.sql"), "uuid", "NULL"),
-        ("unsettled", include_str!("../../src/postgres/sql/unsettled.sql"), "uuid, uuid, bigint", "NULL, NULL, 10"),
+        (
+            "unsettled",
+            include_str!("../../src/postgres/sql/unsettled.sql"),
+            "uuid, uuid, bigint",
+            "NULL, NULL, 10",
+        ),
         ("next_timer", include_str!("../../src/postgres/sql/next_timer.sql"), "bigint", "1"),
         ("log_head", include_str!("../../src/postgres/sql/log_head.sql"), "", ""),
     ];
@@ -78,7 +97,8 @@ async fn hot_reads_neither_sort_nor_scan_tables() {
             (format!("({types})"), format!("({values})"))
         };
         run(&mut admin, &format!("PREPARE {name}{types} AS {sql}")).await;
-        let rows = sqlx::raw_sql(&format!("EXPLAIN EXECUTE {name}{values}")).fetch_all(&mut admin).await.unwrap();
+        let rows =
+            sqlx::raw_sql(&format!("EXPLAIN EXECUTE {name}{values}")).fetch_all(&mut admin).await.unwrap();
         let plan = rows.iter().map(|row| row.get::<String, _>(0)).collect::<Vec<_>>().join("\n");
         assert!(!plan.contains("Seq Scan") && !plan.contains("Sort  ("), "{name}:\n{plan}");
     }
