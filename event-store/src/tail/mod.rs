@@ -148,10 +148,6 @@ impl Tail {
     pub(crate) fn stop(&self) {
         self.shared.stopped.send_replace(true);
     }
-
-    pub(crate) fn is_stopped(&self) -> bool {
-        *self.shared.stopped.borrow()
-    }
 }
 
 /// Waits for the frontier. (The value that `wait_for` hands out holds a lock; it must not live across an await.)

@@ -1,4 +1,5 @@
 //! The field's libraries over this log: cqrs-es commits through it, postgres-es reads it.
+#![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
 #[path = "../support/mod.rs"]
 mod support;

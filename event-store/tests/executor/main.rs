@@ -1,4 +1,5 @@
 //! The executor's promises, mostly on the store in memory, where failures can be had on demand.
+#![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
 mod demotion;
 mod failures;

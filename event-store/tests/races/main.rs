@@ -1,5 +1,6 @@
 //! Races on PostgreSQL, with the order forced at named points: a row lock or the log lock held by the test stops
 //! an append where it stands, and `pg_stat_activity` tells when it got there. No sleep decides anything.
+#![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
 mod chain;
 mod cutoff;
