@@ -32,8 +32,9 @@ pub async fn start(
 ) -> anyhow::Result<JoinSet<anyhow::Result<()>>> {
     let pool = pool(url).await?;
     postgres::migrate(&pool).await.context("cannot migrate the database")?;
-    let store: Arc<dyn Store> =
-        Arc::new(PgStore::connect(url, PgOptions::default()).await.context("cannot open the event store")?);
+    let store = PgStore::connect(url, PgOptions::default()).await.context("cannot open the event store")?;
+    let pools = [pool.clone(), store.pool().clone()];
+    let store: Arc<dyn Store> = Arc::new(store);
     let log = Log::start(store.clone(), Arc::new(StateProjector), LogConfig::default()).await?;
     let feed: Arc<dyn Feed> = Arc::new(log.tail());
 
@@ -41,7 +42,8 @@ pub async fn start(
         Some(listener) => listener.local_addr()?.to_string(),
         None => String::new(),
     };
-    let config = EngineConfig { role: role.to_string(), host: host(), broker_address, ..EngineConfig::default() };
+    let config =
+        EngineConfig { role: role.to_string(), host: host(), broker_address, ..EngineConfig::default() };
     let engine = Engine::start(EngineParts { store: store.clone(), log: log.clone(), config }).await?;
 
     let mut parts = JoinSet::new();
@@ -64,7 +66,10 @@ pub async fn start(
                 listener,
                 converge_graphql::router(state).into_make_service_with_connect_info::<std::net::SocketAddr>(),
             );
-            server.with_graceful_shutdown(async move { stop.cancelled().await }).await.context("the API failed")
+            server
+                .with_graceful_shutdown(async move { stop.cancelled().await })
+                .await
+                .context("the API failed")
         });
     }
     let mut broker = JoinSet::new();
@@ -86,6 +91,10 @@ pub async fn start(
         while broker.join_next().await.is_some() {}
         engine.shutdown().await;
         log.shutdown().await;
+        // Closed from this side: an embedded server that stops next would have to cut them off.
+        for pool in pools {
+            pool.close().await;
+        }
         brokered
     });
     Ok(parts)
@@ -103,7 +112,8 @@ pub async fn migrate(url: &str) -> anyhow::Result<()> {
 async fn pool(url: &str) -> anyhow::Result<PgPool> {
     // A pool would go on trying to connect until its patience ends; the first refusal says why at once.
     let probe = tokio::time::timeout(CONNECT_TIMEOUT, PgConnection::connect(url));
-    let probe = probe.await.context("the database does not answer")?.context("cannot connect to the database")?;
+    let probe =
+        probe.await.context("the database does not answer")?.context("cannot connect to the database")?;
     probe.close().await.context("cannot talk to the database")?;
     PgPoolOptions::new()
         .max_connections(PROJECTION_CONNECTIONS)
