@@ -1,5 +1,6 @@
 //! The one binary: client, server and worker, told apart by the first word.
 
+mod bench;
 mod client;
 mod commands;
 mod console;
@@ -57,6 +58,11 @@ enum Command {
     Serve(commands::serve::ServeArgs),
     Worker(commands::worker::WorkerArgs),
     Migrate(commands::migrate::MigrateArgs),
+    /// Measures the engine beside plain SQL on the same server
+    Bench(bench::BenchArgs),
+    /// The worker of `bench reconcile`
+    #[command(name = bench::NOOP_WORKER, hide = true)]
+    NoopWorker,
 }
 
 impl Command {
@@ -103,5 +109,7 @@ async fn run(cli: Cli) -> Outcome {
         Command::Serve(args) => commands::serve::run(args).await,
         Command::Worker(args) => commands::worker::run(args).await,
         Command::Migrate(args) => commands::migrate::run(args).await,
+        Command::Bench(args) => Ok(bench::run(args).await?),
+        Command::NoopWorker => Ok(bench::noop_worker().await?),
     }
 }

@@ -25,7 +25,7 @@ mod types;
 mod ws;
 
 pub use error::{ApiError, Code};
-pub use http::{Metrics, router};
+pub use http::{Metrics, router, serve};
 pub use limits::Limits;
 pub use schema::sdl;
 pub use state::ApiState;

@@ -1,5 +1,7 @@
 //! Queries and mutations over real HTTP.
 
+#![allow(clippy::unwrap_used, reason = "a test that fails to set itself up has nothing to decide")]
+
 mod support;
 
 use converge_domain::document::Document;
@@ -41,7 +43,12 @@ async fn a_resource_is_found_by_name_and_by_id_and_the_answer_says_its_position(
     assert!(conditions.contains(&&json!("Synced")) && conditions.contains(&&json!("Ready")));
     let by_id = world.data(query, json!({"id": by_name["id"]})).await;
     assert_eq!(&by_id["resource"], by_name);
-    let node = world.data("query($id: ID!) { node(id: $id) { id ... on Resource { name } } }", json!({"id": by_name["id"]})).await;
+    let node = world
+        .data(
+            "query($id: ID!) { node(id: $id) { id ... on Resource { name } } }",
+            json!({"id": by_name["id"]}),
+        )
+        .await;
     assert_eq!(node["node"]["name"], "a00");
     assert_eq!(world.data(query, json!({"kind": "vpc", "name": "none"})).await["resource"], Value::Null);
     let waiting = world.data(query, json!({"kind": "vpc", "name": "lone"})).await;
@@ -86,7 +93,10 @@ async fn filters_trees_counts_and_configs_answer() {
         .await;
     assert_eq!(ready["resources"]["nodes"], json!([{"name": "deep"}]));
     let labelled = world
-        .data("query($l: JSON) { resources(filter: {labels: $l}) { nodes { name } } }", json!({"l": {"n": "5"}}))
+        .data(
+            "query($l: JSON) { resources(filter: {labels: $l}) { nodes { name } } }",
+            json!({"l": {"n": "5"}}),
+        )
         .await;
     assert_eq!(labelled["resources"]["nodes"], json!([{"name": "a05"}]));
     let tree = world
@@ -100,7 +110,12 @@ async fn filters_trees_counts_and_configs_answer() {
     let total: i64 =
         summary["summary"]["counts"].as_array().unwrap().iter().map(|c| c["count"].as_i64().unwrap()).sum();
     assert_eq!(total, 16);
-    let none = world.data("{ kinds { kind } kind(kind: \"a\", kindVersion: 1) { kind } providerConfigs { name } }", json!({})).await;
+    let none = world
+        .data(
+            "{ kinds { kind } kind(kind: \"a\", kindVersion: 1) { kind } providerConfigs { name } }",
+            json!({}),
+        )
+        .await;
     assert_eq!(none, json!({"kinds": [], "kind": null, "providerConfigs": []}));
 }
 
@@ -129,10 +144,15 @@ async fn events_page_through_the_log_and_through_one_name_past_its_bearers_end()
     assert_eq!(all[0]["payload"]["Created"]["name"], "z");
 
     // Two resources bore this name, the first is gone.
-    let expected: Vec<_> = all.iter().filter(|e| e["name"] == "a03" && e["kind"] == "account").cloned().collect();
+    let expected: Vec<_> =
+        all.iter().filter(|e| e["name"] == "a03" && e["kind"] == "account").cloned().collect();
     assert_eq!(expected.iter().filter(|e| e["eventType"] == "Created").count(), 2);
     for first in [1, 2, 100] {
-        assert_eq!(walk(json!({"kind": "account", "name": "a03"}), first).await, expected, "pages of {first}");
+        assert_eq!(
+            walk(json!({"kind": "account", "name": "a03"}), first).await,
+            expected,
+            "pages of {first}"
+        );
     }
     let of_kind: Vec<_> = all.iter().filter(|e| e["kind"] == "vpc").cloned().collect();
     assert_eq!(walk(json!({"kind": "vpc"}), 2).await, of_kind);
@@ -182,7 +202,8 @@ async fn a_document_that_cannot_be_kept_as_written_is_refused_by_document_and_po
 #[tokio::test]
 async fn faults_of_documents_are_all_told_with_their_document() {
     let world = World::new().await;
-    let answer = world.ask(APPLY, json!({"docs": [document("ok"), {"kind": "vpc"}, {"type": "nonsense"}]})).await;
+    let answer =
+        world.ask(APPLY, json!({"docs": [document("ok"), {"kind": "vpc"}, {"type": "nonsense"}]})).await;
     let violations = answer["errors"][0]["extensions"]["violations"].as_array().unwrap();
     let documents: std::collections::BTreeSet<_> =
         violations.iter().map(|v| v["document"].as_u64().unwrap()).collect();
@@ -194,7 +215,8 @@ async fn every_error_carries_its_code() {
     let mut world = World::with(|state| state.limits.min_position_wait = Duration::from_millis(50)).await;
     world.story.create("vpc", "a", None);
     world.sync().await;
-    let delete = "mutation($name: String!) { delete(kind: \"vpc\", name: $name) { position id already notes } }";
+    let delete =
+        "mutation($name: String!) { delete(kind: \"vpc\", name: $name) { position id already notes } }";
     assert_eq!(world.data(delete, json!({"name": "a"})).await["delete"]["already"], true);
     for (name, code) in [
         ("conflict", "CONFLICT"),

@@ -1,5 +1,7 @@
 //! Watches, and the protocol they come by.
 
+#![allow(clippy::unwrap_used, reason = "a test that fails to set itself up has nothing to decide")]
+
 mod support;
 
 use serde_json::{Value, json};
@@ -150,7 +152,7 @@ async fn the_protocol_closes_with_its_numbers() {
     let subscribe = json!({"type": "subscribe", "id": "1", "payload": {"query": EVENTS}});
     let init = json!({"type": "connection_init"});
     let cases: &[(&str, &[Value], u16)] = &[
-        ("an operation before the init", &[subscribe.clone()], 4401),
+        ("an operation before the init", std::slice::from_ref(&subscribe), 4401),
         ("a second init", &[init.clone(), init.clone()], 4429),
         ("an id in use", &[init.clone(), subscribe.clone(), subscribe.clone()], 4409),
         ("an unknown type", &[init.clone(), json!({"type": "start"})], 4400),
@@ -195,6 +197,9 @@ async fn operations_end_when_either_side_says_so() {
     let mut client = Client::ready(world.address).await;
     client.subscribe("1", EVENTS, json!({"from": "0"})).await;
     client.say(json!({"type": "complete", "id": "1"})).await;
+    // The pong says that the complete was heard, before anything happens that the first one could show.
+    client.say(json!({"type": "ping"})).await;
+    assert_eq!(client.hear().await, json!({"type": "pong"}));
     // The id is free again, so the first operation is gone.
     client.subscribe("1", EVENTS, json!({"from": "0"})).await;
     world.story.create("vpc", "a", None);
@@ -202,7 +207,7 @@ async fn operations_end_when_either_side_says_so() {
     assert_eq!(client.next("1").await["events"]["position"], "1");
     client.subscribe("2", "{ nothing }", json!({})).await;
     let error = client.hear().await;
-    assert_eq!((&error["type"], &error["id"]), (&json!("error"), &json!("2")));
+    assert_eq!((&error["type"], &error["id"]), (&json!("error"), &json!("2")), "{error}");
     client.subscribe("3", "{ __typename }", json!({})).await;
     assert_eq!(client.next("3").await["__typename"], "Query");
     assert_eq!(client.hear().await, json!({"type": "complete", "id": "3"}));
@@ -235,4 +240,23 @@ async fn operations_beyond_the_bound_are_refused_and_the_others_go_on() {
     world.story.create("vpc", "a", None);
     world.append().await;
     client.next("1").await;
+}
+
+#[tokio::test]
+async fn a_reader_that_takes_nothing_holds_nobody_up_and_misses_nothing() {
+    let mut world = World::new().await;
+    let mut slow = Client::ready(world.address).await;
+    slow.subscribe("1", EVENTS, json!({"from": "0"})).await;
+    let mut fast = Client::ready(world.address).await;
+    fast.subscribe("1", EVENTS, json!({"from": "0"})).await;
+    for n in 0..500 {
+        world.story.create("vpc", &format!("v{n:03}"), None);
+    }
+    world.append().await;
+    for client in [&mut fast, &mut slow] {
+        for position in 1..=500 {
+            let event = client.next("1").await["events"].take();
+            assert_eq!(event["position"], json!(position.to_string()));
+        }
+    }
 }

@@ -1,5 +1,7 @@
 //! Rules of the resource list.
 
+#![allow(clippy::unwrap_used, reason = "a test that fails to set itself up has nothing to decide")]
+
 mod support;
 
 use converge_domain::resource::Phase;

@@ -1,13 +1,15 @@
 //! Rules of the runner: exactly once, one writer, never skipping, always telling.
 
+#![allow(clippy::unwrap_used, reason = "a test that fails to set itself up has nothing to decide")]
+
 mod support;
 
 use async_trait::async_trait;
 use converge_domain::Position;
-use converge_event_store::StoredEvent;
+use converge_event_store::{StoreError, StoredEvent};
 use converge_projections::catch_up::{
-    Board, CatchUp, Checkpoint, ProjectError, ResourceList, RunState, Runner, WaitError, apply_batch,
-    position_of,
+    Board, CatchUp, Checkpoint, Feed, Follow, ProjectError, ResourceList, RunState, Runner, WaitError,
+    apply_batch, position_of,
 };
 use sqlx::{PgConnection, PgPool};
 use std::sync::Arc;
@@ -199,4 +201,51 @@ async fn a_wait_for_a_position_ends_in_time_and_says_how_far_it_got() {
     assert!(matches!(waited, Err(WaitError::TimedOut { position: Position(7), .. })), "{waited:?}");
     stop.cancel();
     running.await.unwrap();
+}
+
+/// A feed whose first followers find the log's history replaced.
+struct Shaky {
+    feed: MemoryFeed,
+    failures: std::sync::atomic::AtomicI32,
+}
+
+struct Replaced;
+
+#[async_trait]
+impl Follow for Replaced {
+    async fn next(&mut self) -> Result<Arc<Vec<StoredEvent>>, StoreError> {
+        Err(StoreError::Corrupt("the log's history was replaced".to_owned()))
+    }
+}
+
+impl Feed for Shaky {
+    fn follow(&self, after: Position) -> Box<dyn Follow> {
+        let left = self.failures.fetch_sub(1, std::sync::atomic::Ordering::SeqCst);
+        if left > 0 { Box::new(Replaced) } else { self.feed.follow(after) }
+    }
+
+    fn head(&self) -> Position {
+        self.feed.head()
+    }
+}
+
+#[tokio::test]
+async fn a_replaced_history_starts_over_from_the_stored_checkpoint_but_a_corrupt_log_stops() {
+    let (_database, pool) = database().await;
+    let log = a_varied_story().events;
+    for (failures, stops) in [(1, false), (i32::MAX, true)] {
+        let feed = MemoryFeed::new(log.clone(), 5);
+        let feed = Arc::new(Shaky { feed, failures: failures.into() });
+        let (board, stop) = (Board::default(), CancellationToken::new());
+        let runner = Runner::new(Arc::new(ResourceList), pool.clone(), feed, &board);
+        let running = tokio::spawn(runner.run(stop.clone()));
+        if stops {
+            tokio::time::timeout(GENEROUS, running).await.unwrap().unwrap();
+            assert_eq!(board.stopped().len(), 1);
+        } else {
+            board.wait("resource_list", Position(log.len() as u64), GENEROUS).await.unwrap();
+            stop.cancel();
+            running.await.unwrap();
+        }
+    }
 }

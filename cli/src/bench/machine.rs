@@ -56,28 +56,28 @@ impl Memory {
         Self::parse(&std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default())
     }
 
-    /// Of a server: its main process and all its sessions. Shared pages are counted once for each of them, so this
-    /// is an upper bound.
-    pub fn of_tree(root: u32) -> Self {
+    /// Of a server: its main process and all its sessions. They share most of their pages, so here each page is counted
+    /// once (`Pss`, which divides a shared page among those who share it), in KiB.
+    pub fn of_tree(root: u32) -> u64 {
         let children =
             std::fs::read_to_string(format!("/proc/{root}/task/{root}/children")).unwrap_or_default();
-        let own = Self::of(root);
-        children.split_whitespace().filter_map(|pid| pid.parse().ok()).map(Self::of).fold(
-            own,
-            |sum, child| Self {
-                rss_kib: sum.rss_kib + child.rss_kib,
-                peak_rss_kib: sum.peak_rss_kib + child.peak_rss_kib,
-            },
-        )
+        let children = children.split_whitespace().filter_map(|pid| pid.parse().ok());
+        children.chain([root]).map(proportional_kib).sum()
     }
 
     fn parse(status: &str) -> Self {
-        let field = |name: &str| {
-            let line = status.lines().find_map(|line| line.strip_prefix(name))?;
-            line.split_whitespace().next()?.parse().ok()
-        };
-        Self { rss_kib: field("VmRSS:").unwrap_or(0), peak_rss_kib: field("VmHWM:").unwrap_or(0) }
+        Self { rss_kib: kib(status, "VmRSS:"), peak_rss_kib: kib(status, "VmHWM:") }
     }
+}
+
+fn proportional_kib(pid: u32) -> u64 {
+    kib(&std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap_or_default(), "Pss:")
+}
+
+/// `name   123 kB` → 123; 0 when there is no such line.
+fn kib(text: &str, name: &str) -> u64 {
+    let value = text.lines().find_map(|line| line.strip_prefix(name));
+    value.and_then(|value| value.split_whitespace().next()?.parse().ok()).unwrap_or(0)
 }
 
 #[cfg(test)]

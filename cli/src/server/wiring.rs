@@ -60,17 +60,7 @@ pub async fn start(
         let mut state = ApiState::new(engine.gateway(), store.clone(), feed, pool, board);
         state.metrics = metrics();
         state.shutdown = shutdown.clone();
-        let stop = shutdown.clone();
-        parts.spawn(async move {
-            let server = axum::serve(
-                listener,
-                converge_graphql::router(state).into_make_service_with_connect_info::<std::net::SocketAddr>(),
-            );
-            server
-                .with_graceful_shutdown(async move { stop.cancelled().await })
-                .await
-                .context("the API failed")
-        });
+        parts.spawn(async move { converge_graphql::serve(listener, state).await.context("the API failed") });
     }
     let mut broker = JoinSet::new();
     if let Some(listener) = listeners.broker {

@@ -181,9 +181,10 @@ fn provider_config(mut fields: Fields<'_>) -> Option<ProviderConfigDocument> {
     })
 }
 
-/// A base64 bundle, kept as text.
+/// A base64 bundle, kept as text. Line breaks, which YAML blocks bring along, are taken out.
 fn data(value: Value) -> Result<String, String> {
-    let text = string(value)?;
+    let mut text = string(value)?;
+    text.retain(|c| !c.is_ascii_whitespace());
     // Four characters carry three bytes; refuse by length before decoding anything.
     if text.len() / 4 * 3 > DATA_MAX + 3 {
         return Err(format!("is larger than {DATA_MAX} bytes"));

@@ -180,7 +180,8 @@ fn the_bundle_of_a_config_is_base64_and_bounded() {
         parse(json!({"name": "c", "kind": "k", "kind_version": 1, "data": data}), Some("providerconfig"))
             .map_err(|faults| faults[0].to_string())
     };
-    assert!(config(json!("aGVsbG8=")).is_ok());
+    let Ok(Document::ProviderConfig(read)) = config(json!("aGVs\nbG8=\n")) else { panic!("refused") };
+    assert_eq!(read.data.as_deref(), Some("aGVsbG8="));
     assert!(config(json!("hello?")).unwrap_err().starts_with("/data: is not base64"));
     let of = |bytes: usize| {
         use base64::Engine;

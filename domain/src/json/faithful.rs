@@ -5,6 +5,7 @@
 
 use super::DEPTH_MAX;
 use super::pointer::escape;
+use crate::violation::Violation;
 use serde_json::{Map, Number, Value};
 
 /// Most faults reported for one text; more are counted only.
@@ -12,11 +13,17 @@ const REPORTED_MAX: usize = 1000;
 
 /// Something in the text that cannot be kept as written.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("{pointer}: {message}")]
+#[error("{}{}{message}", pointer, if pointer.is_empty() { "" } else { ": " })]
 pub struct Unfaithful {
     /// RFC 6901, from the root of the text.
     pub pointer: String,
     pub message: String,
+}
+
+impl From<Unfaithful> for Violation {
+    fn from(fault: Unfaithful) -> Self {
+        Self::new(fault.pointer, fault.message)
+    }
 }
 
 /// Reads one JSON value.

@@ -63,7 +63,11 @@ impl ResourceState {
             Phase::Degraded => ("ChildNotReady", "a descendant failed, is degraded or is blocked".to_owned()),
             Phase::Deleting => ("Deleting", self.failure_message()),
             Phase::Orphaned => ("Orphaned", "its composer no longer wants it".to_owned()),
-            Phase::Reconciling if self.shape.composes && self.subtree == Standing::Open => {
+            Phase::Reconciling
+                if !self.work_is_behind()
+                    && !self.composition_is_behind()
+                    && self.subtree == Standing::Open =>
+            {
                 ("SubtreeOpen", "a descendant is not settled yet".to_owned())
             }
             _ => ("Reconciling", self.failure_message()),

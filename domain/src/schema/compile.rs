@@ -13,6 +13,9 @@ pub const DEPTH_MAX: usize = 64;
 /// Most values (keywords, names, and their contents) in one schema.
 pub const NODES_MAX: usize = 20_000;
 
+/// Most faults reported for one value.
+pub const VIOLATIONS_MAX: usize = 1000;
+
 /// A schema ready to validate. Immutable; cloning shares it.
 #[derive(Clone, Debug)]
 pub struct CompiledSchema {
@@ -87,13 +90,14 @@ impl CompiledSchema {
         }
     }
 
-    /// Every fault of `value`, with pointers relative to it; empty when it is valid.
+    /// Every fault of `value` up to [`VIOLATIONS_MAX`], with pointers relative to it; empty when it is valid.
     pub fn violations(&self, value: &Value) -> Vec<Violation> {
         // Most values are valid, and deciding that alone is several times cheaper than collecting errors.
         if self.validator.is_valid(value) {
             return Vec::new();
         }
-        sorted(self.validator.iter_errors(value).flat_map(|error| messages::violations(&error)).collect())
+        let errors = self.validator.iter_errors(value);
+        sorted(errors.flat_map(|error| messages::violations(&error)).take(VIOLATIONS_MAX).collect())
     }
 
     /// The faults of `value` that remain whatever will be put at the `pending` places.
@@ -101,12 +105,17 @@ impl CompiledSchema {
     /// Lenient where a verdict depends on a value that is still to come (see `pending`): the effective value is
     /// checked in full, by [`Self::violations`], before it is used.
     pub fn violations_pending(&self, value: &Value, pending: &[Pointer]) -> Vec<Violation> {
-        if pending.is_empty() || self.validator.is_valid(value) {
+        if pending.is_empty() {
             return self.violations(value);
         }
+        // Judged with its containers even where it is valid without them: what a flow creates must be complete too.
         let laid_out = pending::with_containers(value, pending);
+        if self.validator.is_valid(&laid_out) {
+            return Vec::new();
+        }
         let errors = self.validator.iter_errors(&laid_out);
-        sorted(errors.flat_map(|error| pending::remaining(&error, pending)).collect())
+        // Counted after the curable ones are gone: however many those are, they cannot hide a fault that remains.
+        sorted(errors.flat_map(|error| pending::remaining(&error, pending)).take(VIOLATIONS_MAX).collect())
     }
 }
 

@@ -5,7 +5,7 @@ mod integers;
 mod messages;
 mod pending;
 
-pub use compile::{CompiledSchema, DEPTH_MAX, NODES_MAX, SchemaError};
+pub use compile::{CompiledSchema, DEPTH_MAX, NODES_MAX, SchemaError, VIOLATIONS_MAX};
 
 pub use crate::violation::Violation;
 

@@ -111,6 +111,9 @@ fn a_pending_field_deep_inside_asks_for_its_neighbours_there() {
     assert_eq!(left(&s, &json!({}), &["/net/id"]), ["/net/zone: is required"]);
     assert!(left(&s, &json!({}), &["/net/id", "/net/zone"]).is_empty());
     assert!(left(&s, &json!({}), &["/net"]).is_empty());
+    // Also where the container could be left out, since the flow will make it.
+    let optional = json!({"properties": s["properties"].clone()});
+    assert_eq!(left(&optional, &json!({}), &["/net/id"]), ["/net/zone: is required"]);
     assert!(left(&s, &json!({"net": {"zone": "a", "id": ""}}), &["/net/id"]).is_empty());
     assert_eq!(left(&s, &json!({"net": "text"}), &["/net/id"]), ["/net: must be an object, but is \"text\""]);
     let list = json!({"properties": {"l": {"type": "array", "items": {"required": ["id"], "properties": {"n": {"type": "number"}}}}}});
@@ -182,6 +185,15 @@ fn schemas_are_bounded() {
     assert_eq!(CompiledSchema::try_compile(&deep).unwrap_err(), SchemaError::TooLarge);
     let wide: serde_json::Map<_, _> = (0..NODES_MAX).map(|n| (n.to_string(), json!(true))).collect();
     assert_eq!(CompiledSchema::try_compile(&json!({"properties": wide})).unwrap_err(), SchemaError::TooLarge);
+}
+
+#[test]
+fn reports_are_bounded_and_curable_faults_never_hide_one_that_remains() {
+    let s =
+        json!({"properties": {"l": {"type": "array", "items": {"type": "string"}}, "z": {"type": "string"}}});
+    let value = json!({"l": vec![1; 5000], "z": 1});
+    assert_eq!(all(&s, &value).len(), VIOLATIONS_MAX);
+    assert_eq!(left(&s, &value, &["/l"]), ["/z: must be a string, but is 1"]);
 }
 
 #[test]

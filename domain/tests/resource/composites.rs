@@ -21,7 +21,13 @@ fn a_composite_is_synced_at_the_join_barrier_only() {
     story.when(outcome(&claim, composition(7)));
     assert_eq!(story.phase(), Phase::Reconciling);
     assert_eq!(story.state.due(), None, "nothing else happens during a pass");
-    story.when(ResourceCommand::CompletePass { pass_id: pass_id(7), created: 2, changed: 0, dropped: 0, at: NOW });
+    story.when(ResourceCommand::CompletePass {
+        pass_id: pass_id(7),
+        created: 2,
+        changed: 0,
+        dropped: 0,
+        at: NOW,
+    });
     assert!(!story.state.is_synced());
     story.sees(vec![], Some(with_open(id(9))));
     assert!(!story.state.is_synced());
@@ -60,7 +66,11 @@ fn a_child_that_opens_demotes_its_owner_in_the_same_transaction() {
 
     let before = child.state.clone();
     let events = child.works(json!({}));
-    assert_eq!(consequences(&before, &child.state, &events).raise_owner, None, "settling never locks the owner");
+    assert_eq!(
+        consequences(&before, &child.state, &events).raise_owner,
+        None,
+        "settling never locks the owner"
+    );
 
     let before = child.state.clone();
     wanted.spec = std::sync::Arc::new(json!({"size": 2}));
@@ -161,7 +171,8 @@ fn an_abandoned_pass_is_composed_again() {
 #[test]
 fn a_pass_that_is_over_accepts_nothing_more() {
     let mut root = declared(composite());
-    let complete = ResourceCommand::CompletePass { pass_id: pass_id(7), created: 0, changed: 0, dropped: 0, at: NOW };
+    let complete =
+        ResourceCommand::CompletePass { pass_id: pass_id(7), created: 0, changed: 0, dropped: 0, at: NOW };
     assert_eq!(root.attempt(complete).unwrap_err(), ResourceError::NotInPass);
 }
 
@@ -170,7 +181,10 @@ fn a_dropped_child_leaves_the_rollup_at_once_and_readoption_brings_it_back() {
     let owner = id(50);
     let composer = |n| Some(ComposerRef { ancestors: vec![owner], pass_id: pass_id(n) });
     let mut child = Story::default();
-    child.when(ResourceCommand::Declare(Box::new(Declare { composer: composer(1), ..declare(leaf(), json!({})) })));
+    child.when(ResourceCommand::Declare(Box::new(Declare {
+        composer: composer(1),
+        ..declare(leaf(), json!({}))
+    })));
     child.works(json!({}));
     let drop = ResourceCommand::Drop {
         composer: owner,

@@ -27,11 +27,16 @@ fn numbers_compare_by_value_and_key_order_is_no_change() {
 #[test]
 fn absent_null_and_empty_are_three_different_specs() {
     let mut story = declared(leaf());
-    for (n, spec) in [json!({}), json!({"x": null}), json!({"x": {}}), json!({"x": []}), json!({"x": ""})].into_iter().enumerate() {
+    for (n, spec) in [json!({}), json!({"x": null}), json!({"x": {}}), json!({"x": []}), json!({"x": ""})]
+        .into_iter()
+        .enumerate()
+    {
         redeclare(&mut story, |declare| declare.spec = std::sync::Arc::new(spec.clone()));
         assert_eq!(story.state.generation, generation(n as u64 + 2), "{spec}");
         for _ in 0..10 {
-            assert!(redeclare(&mut story, |declare| declare.spec = std::sync::Arc::new(spec.clone())).is_empty());
+            assert!(
+                redeclare(&mut story, |declare| declare.spec = std::sync::Arc::new(spec.clone())).is_empty()
+            );
         }
     }
 }

@@ -119,6 +119,11 @@ fn the_last_event_names_whoever_must_hear_of_it() {
     let events = story.held_by(false, false);
     assert_eq!(
         events,
-        [ResourceEvent::Deleted(Deleted { owner: Some(id(50)), upstreams: vec![id(2)], wanted: true, at: NOW })]
+        [ResourceEvent::Deleted(Deleted {
+            owner: Some(id(50)),
+            upstreams: vec![id(2)],
+            wanted: true,
+            at: NOW
+        })]
     );
 }

@@ -1,9 +1,7 @@
 //! Short ways to say what happened and what is asked.
 
 use converge_domain::resource::*;
-use converge_domain::{
-    ClaimId, Generation, PassId, ResourceId, ResourceRef, SessionId, Timestamp,
-};
+use converge_domain::{ClaimId, Generation, PassId, ResourceId, ResourceRef, SessionId, Timestamp};
 use cqrs_es::Aggregate;
 use cqrs_es::event_sink::EventSink;
 use serde_json::{Value, json};
@@ -86,7 +84,11 @@ impl Story {
     }
 
     /// Evaluates against facts read now.
-    pub fn sees(&mut self, upstreams: Vec<UpstreamFact>, children: Option<ChildrenFact>) -> Vec<ResourceEvent> {
+    pub fn sees(
+        &mut self,
+        upstreams: Vec<UpstreamFact>,
+        children: Option<ChildrenFact>,
+    ) -> Vec<ResourceEvent> {
         let expected = converge_domain::Sequence(self.state.sequence);
         self.when(ResourceCommand::Evaluate(Box::new(Evaluate {
             expected,
@@ -114,7 +116,13 @@ impl Story {
         let claim = self.claims();
         assert_eq!(claim.reaction, Reaction::Compose);
         self.when(outcome(&claim, composition(7)));
-        self.when(ResourceCommand::CompletePass { pass_id: pass_id(7), created: 2, changed: 0, dropped: 0, at: NOW });
+        self.when(ResourceCommand::CompletePass {
+            pass_id: pass_id(7),
+            created: 2,
+            changed: 0,
+            dropped: 0,
+            at: NOW,
+        });
         self.sees(vec![], Some(children));
     }
 }

@@ -41,8 +41,7 @@ pub(crate) struct Cache {
 
 impl Cache {
     pub(super) fn new(entries_max: usize, bytes_max: usize) -> Self {
-        let inner =
-            Inner { entries: LruCache::unbounded(), bytes: 0, now: 0, touched: vec![0; SLOTS] };
+        let inner = Inner { entries: LruCache::unbounded(), bytes: 0, now: 0, touched: vec![0; SLOTS] };
         Self { inner: Mutex::new(inner), entries_max, bytes_max }
     }
 

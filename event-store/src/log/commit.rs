@@ -67,7 +67,9 @@ impl Inner {
                     // It never committed and never will. Another attempt is another batch: the old id is fenced.
                     batch.batch_id = new_batch_id();
                     if !patience.wait().await {
-                        return Err(StoreError::Unavailable("the connection was lost again and again".into()));
+                        return Err(StoreError::Unavailable(
+                            "the connection was lost again and again".into(),
+                        ));
                     }
                 }
                 error => return Err(error),

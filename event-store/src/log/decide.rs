@@ -51,7 +51,10 @@ struct Trial {
 }
 
 enum Failure {
-    Domain { step: usize, error: DomainError },
+    Domain {
+        step: usize,
+        error: DomainError,
+    },
     Store(StoreError),
     /// It rests on something this batch changes and only the next can check.
     Later,
@@ -127,7 +130,8 @@ impl Decider<'_> {
             let ids = ids.clone();
             async move { store.heads(&ids).await }
         });
-        let mut heads: HashMap<AggregateId, _> = heads.await?.into_iter().map(|head| (head.id, head)).collect();
+        let mut heads: HashMap<AggregateId, _> =
+            heads.await?.into_iter().map(|head| (head.id, head)).collect();
         for address in addresses {
             let (sequence, state) = match heads.remove(&address.id) {
                 Some(head) => {
@@ -285,8 +289,11 @@ impl Decider<'_> {
             if state.subtree >= standing {
                 return self.guard(Guard::SubtreeAtLeast { id: owner, standing }, index, trial);
             }
-            let raise =
-                ResourceCommand::RaiseSubtree { standing, culprit: Some(culprit), at: self.inner.clock.now() };
+            let raise = ResourceCommand::RaiseSubtree {
+                standing,
+                culprit: Some(culprit),
+                at: self.inner.clock.now(),
+            };
             let command = AnyCommand::Resource(raise);
             let (before, events) = self.decide_one(step, owner_address, command, index, trial).await?;
             if events.is_empty() {

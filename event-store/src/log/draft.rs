@@ -133,8 +133,7 @@ impl Sealed {
             self.batch.events.into_iter().zip(self.group_of).partition(|(event, _)| low(event.unit));
         let (low_heads, high_heads) = self.batch.heads.into_iter().partition(|change| low(change.unit));
         let (low_guards, high_guards) = self.batch.guards.into_iter().partition(|(unit, _)| low(*unit));
-        let (low_commands, high_commands) =
-            self.batch.commands.into_iter().partition(|(unit, _)| low(*unit));
+        let (low_commands, high_commands) = self.batch.commands.into_iter().partition(|(unit, _)| low(*unit));
         let half = |groups, events: Vec<(NewEvent, (usize, bool))>, heads, guards, commands| {
             let (events, group_of) = events.into_iter().unzip();
             let batch = Batch { batch_id: new_batch_id(), events, heads, guards, commands };
@@ -153,10 +152,7 @@ pub(super) fn new_batch_id() -> BatchId {
 }
 
 /// A group's answers per step, from the events it appended.
-pub(super) fn step_results(
-    states: Vec<(AggregateId, AnyState)>,
-    events: &[&StoredEvent],
-) -> Vec<StepResult> {
+pub(super) fn step_results(states: Vec<(AggregateId, AnyState)>, events: &[&StoredEvent]) -> Vec<StepResult> {
     states
         .into_iter()
         .map(|(id, state)| {

@@ -4,9 +4,9 @@
 //! group's change of the guarded head, that is the wrong state: the right one is in memory.
 
 use super::draft::Slot;
+use converge_domain::AggregateId;
 use converge_domain::guard::Guard;
 use converge_domain::resource::{Phase, ResourceState};
-use converge_domain::AggregateId;
 
 /// What a guard looks at.
 pub(super) enum Subject {

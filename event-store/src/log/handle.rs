@@ -120,8 +120,7 @@ impl Log {
         for queue in &self.lanes.queues {
             queue.close();
         }
-        let tasks =
-            std::mem::take(&mut *self.lanes.tasks.lock().unwrap_or_else(PoisonError::into_inner));
+        let tasks = std::mem::take(&mut *self.lanes.tasks.lock().unwrap_or_else(PoisonError::into_inner));
         for task in tasks {
             if let Err(error) = task.await {
                 tracing::error!(%error, "a lane of the log ended badly");

@@ -15,7 +15,8 @@ pub(super) async fn run(inner: Arc<Inner>, queue: Arc<Queue>) {
     loop {
         let mut batch = take_due(&mut again, inner.config.batch_groups_max);
         let solo = batch.first().is_some_and(|pending| pending.solo);
-        let open = solo || queue.take(&mut batch, inner.config.batch_groups_max, inner.config.batch_bytes_max);
+        let open =
+            solo || queue.take(&mut batch, inner.config.batch_groups_max, inner.config.batch_bytes_max);
         if batch.is_empty() {
             if !open && again.is_empty() {
                 return;

@@ -1,7 +1,7 @@
 //! One lane's queue: bounded by count and bytes, with the groups that are to be tried again in front.
 
-use super::{CommandGroup, Committed, ExecuteError};
 use super::size::command_bytes;
+use super::{CommandGroup, Committed, ExecuteError};
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -22,10 +22,7 @@ pub(super) struct Pending {
 }
 
 impl Pending {
-    pub(super) fn new(
-        group: CommandGroup,
-        reply: oneshot::Sender<Result<Committed, ExecuteError>>,
-    ) -> Self {
+    pub(super) fn new(group: CommandGroup, reply: oneshot::Sender<Result<Committed, ExecuteError>>) -> Self {
         let bytes = group.steps.iter().map(|(_, command)| command_bytes(command)).sum();
         Self { group, reply, bytes, attempts: 0, not_before: None, solo: false }
     }

@@ -124,14 +124,12 @@ impl Inner {
                 self.cache.put(ticket, change.head.id, change.sequence, change.head.state.clone());
             }
         }
-        gone.extend(
-            batch.guards.iter().filter(|(unit, _)| lost.contains_key(unit)).filter_map(|(_, guard)| {
-                match super::guards::subject(guard) {
-                    super::guards::Subject::Head(id) => Some(id),
-                    _ => None,
-                }
-            }),
-        );
+        gone.extend(batch.guards.iter().filter(|(unit, _)| lost.contains_key(unit)).filter_map(
+            |(_, guard)| match super::guards::subject(guard) {
+                super::guards::Subject::Head(id) => Some(id),
+                _ => None,
+            },
+        ));
         self.cache.evict(gone);
     }
 

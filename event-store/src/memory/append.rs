@@ -51,12 +51,13 @@ impl MemoryStore {
     /// Like its SQL twin it fences a batch that it does not find.
     pub(super) fn look_up_batch(&self, batch_id: BatchId) -> Option<Appended> {
         let mut tables = self.tables();
-        let found = tables.batches.iter().rev().find(|batch| batch.batch_id == batch_id).map(|batch| Appended {
-            first: Position(batch.first),
-            count: u64::from(batch.count),
-            committed_at: Timestamp(batch.committed_at_us.div_euclid(1000)),
-            conflicts: Vec::new(),
-        });
+        let found =
+            tables.batches.iter().rev().find(|batch| batch.batch_id == batch_id).map(|batch| Appended {
+                first: Position(batch.first),
+                count: u64::from(batch.count),
+                committed_at: Timestamp(batch.committed_at_us.div_euclid(1000)),
+                conflicts: Vec::new(),
+            });
         if found.is_none() {
             tables.fenced.insert(batch_id);
         }
@@ -149,7 +150,8 @@ impl Tables {
             let fits = kinds.iter().all(|(kind, count)| {
                 let cap = self.policies.get(*kind).copied().unwrap_or(0);
                 let live = self.claims_of_kind.get(*kind).copied().unwrap_or(0);
-                cap == 0 || live + used.get(kind).copied().unwrap_or(0) + count <= u64::from(cap.unsigned_abs())
+                cap == 0
+                    || live + used.get(kind).copied().unwrap_or(0) + count <= u64::from(cap.unsigned_abs())
             });
             if fits {
                 for (kind, count) in kinds {

@@ -24,6 +24,9 @@ pub enum Fault {
     LoseCall,
 }
 
+/// The content of a store at a moment.
+pub struct Snapshot(Tables);
+
 /// A store in memory. Clones share it.
 #[derive(Clone)]
 pub struct MemoryStore {
@@ -61,6 +64,16 @@ impl MemoryStore {
     /// Moves this store's clock by `ms` against the host's.
     pub fn shift_clock(&self, ms: i64) {
         self.skew_us.fetch_add(ms.saturating_mul(1000), Ordering::SeqCst);
+    }
+
+    /// What the store holds now, to be restored later: how a failover loses commits.
+    pub fn snapshot(&self) -> Snapshot {
+        Snapshot(self.tables().clone())
+    }
+
+    /// Puts an earlier content back.
+    pub fn restore(&self, snapshot: &Snapshot) {
+        *self.tables() = snapshot.0.clone();
     }
 
     fn next_fault(&self) -> Option<Fault> {

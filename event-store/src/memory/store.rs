@@ -3,13 +3,14 @@
 use super::MemoryStore;
 use crate::rows::{ChildMark, QueueRow, TimerRow};
 use crate::store::{
-    Appended, Batch, ChildrenSummary, Head, LogHead, Member, QueueCursor, StagedItem, Store, StoreError, StoredEvent,
+    Appended, Batch, ChildrenSummary, Head, LogHead, Member, QueueCursor, StagedItem, Store, StoreError,
+    StoredEvent,
 };
 use async_trait::async_trait;
 use converge_domain::resource::Standing;
 use converge_domain::{
-    AggregateId, AggregateType, BatchId, ClaimId, KindRef, Position, ResourceId, ResourceRef, Sequence, SessionId,
-    Timestamp,
+    AggregateId, AggregateType, BatchId, ClaimId, KindRef, Position, ResourceId, ResourceRef, Sequence,
+    SessionId, Timestamp,
 };
 use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
@@ -44,7 +45,8 @@ impl Store for MemoryStore {
 
     async fn chain_at(&self, position: Position) -> Result<Option<Vec<u8>>, StoreError> {
         let tables = self.tables();
-        let at = tables.batches.partition_point(|batch| batch.first + u64::from(batch.count) - 1 < position.0);
+        let at =
+            tables.batches.partition_point(|batch| batch.first + u64::from(batch.count) - 1 < position.0);
         let batch = tables.batches.get(at).filter(|b| b.first + u64::from(b.count) - 1 == position.0);
         Ok(batch.map(|batch| batch.chain.to_vec()))
     }
@@ -119,7 +121,8 @@ impl Store for MemoryStore {
     async fn children_summary(&self, parent: ResourceId) -> Result<ChildrenSummary, StoreError> {
         const DROPPED_MAX: usize = 1000;
         let tables = self.tables();
-        let of = |wanted| tables.child_rows(parent).filter(move |(_, mark)| *mark == wanted).map(|(id, _)| id);
+        let of =
+            |wanted| tables.child_rows(parent).filter(move |(_, mark)| *mark == wanted).map(|(id, _)| id);
         Ok(ChildrenSummary {
             open: of(ChildMark::Open).next(),
             impaired: of(ChildMark::Impaired).next(),
@@ -233,7 +236,12 @@ impl Store for MemoryStore {
         Ok(holding.into_iter().filter(dead).collect())
     }
 
-    async fn stage(&self, root: ResourceId, claim_id: ClaimId, items: &[StagedItem]) -> Result<(), StoreError> {
+    async fn stage(
+        &self,
+        root: ResourceId,
+        claim_id: ClaimId,
+        items: &[StagedItem],
+    ) -> Result<(), StoreError> {
         let mut tables = self.tables();
         let staged = tables.staged.entry((root, claim_id)).or_default();
         staged.extend(items.iter().map(|item| (item.ordinal, item.clone())));

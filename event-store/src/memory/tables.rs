@@ -5,12 +5,13 @@ use crate::rows::ChildMark;
 use crate::store::{Head, Member, StagedItem, StoredEvent};
 use converge_domain::resource::{Phase, Standing};
 use converge_domain::{
-    AggregateId, AggregateType, BatchId, ClaimId, CommandId, KindRef, PassId, ResourceId, ResourceRef, SessionId,
-    Timestamp,
+    AggregateId, AggregateType, BatchId, ClaimId, CommandId, KindRef, PassId, ResourceId, ResourceRef,
+    SessionId, Timestamp,
 };
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// A head with the keys of its narrow rows.
+#[derive(Clone)]
 pub(super) struct HeadRecord {
     pub head: Head,
     pub aggregate_type: AggregateType,
@@ -25,6 +26,7 @@ pub(super) struct HeadRecord {
     pub claim: Option<(KindRef, SessionId)>,
 }
 
+#[derive(Clone)]
 pub(super) struct BatchRecord {
     pub batch_id: BatchId,
     pub first: u64,
@@ -33,7 +35,7 @@ pub(super) struct BatchRecord {
     pub chain: Hash,
 }
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Tables {
     /// The event at position `p` is at index `p - 1`.
     pub events: Vec<StoredEvent>,
@@ -61,7 +63,10 @@ impl Tables {
         self.child_rows(parent).any(|(_, mark)| marks.contains(&mark))
     }
 
-    pub(super) fn child_rows(&self, parent: ResourceId) -> impl Iterator<Item = (ResourceId, ChildMark)> + '_ {
+    pub(super) fn child_rows(
+        &self,
+        parent: ResourceId,
+    ) -> impl Iterator<Item = (ResourceId, ChildMark)> + '_ {
         self.child
             .range((parent, ResourceId(uuid::Uuid::nil()))..)
             .take_while(move |((of, _), _)| *of == parent)

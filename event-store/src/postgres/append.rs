@@ -111,7 +111,8 @@ fn bind<'q>(
     columns: Columns,
 ) -> Query<'q, Postgres, PgArguments> {
     let Columns { units, locks, cap_kind, cap_version, heads, taken, freed, linked, cut, .. } = columns;
-    let Columns { policies, guards, capped_unit, capped_index, command_unit, command_id, events, .. } = columns;
+    let Columns { policies, guards, capped_unit, capped_index, command_unit, command_id, events, .. } =
+        columns;
     query
         .bind(batch_id.0)
         .bind(units)
@@ -192,11 +193,7 @@ fn decode_place(row: &PgRow) -> Result<(Position, u64, Timestamp), sqlx::Error> 
     let first: i64 = row.try_get("first_position")?;
     let count: i32 = row.try_get("event_count")?;
     let at_us: i64 = row.try_get("committed_at_us")?;
-    Ok((
-        Position(first.unsigned_abs()),
-        u64::from(count.unsigned_abs()),
-        Timestamp(at_us.div_euclid(1000)),
-    ))
+    Ok((Position(first.unsigned_abs()), u64::from(count.unsigned_abs()), Timestamp(at_us.div_euclid(1000))))
 }
 
 fn decode_appended(row: &PgRow) -> Result<Appended, sqlx::Error> {

@@ -11,11 +11,17 @@ use uuid::Uuid;
 
 impl PgStore {
     /// One event row; every read path ends here, so that upcasters see every event.
-    pub(super) fn decode_event(&self, row: &PgRow, committed_at: Timestamp) -> Result<StoredEvent, StoreError> {
+    pub(super) fn decode_event(
+        &self,
+        row: &PgRow,
+        committed_at: Timestamp,
+    ) -> Result<StoredEvent, StoreError> {
         let text = |name| row.try_get::<String, _>(name).map_err(|error| classify(&error));
-        let number = |name| row.try_get::<i64, _>(name).map(i64::unsigned_abs).map_err(|error| classify(&error));
+        let number =
+            |name| row.try_get::<i64, _>(name).map(i64::unsigned_abs).map_err(|error| classify(&error));
         let aggregate_type = text("aggregate_type")?;
-        let aggregate_id = AggregateId(row.try_get::<Uuid, _>("aggregate_id").map_err(|error| classify(&error))?);
+        let aggregate_id =
+            AggregateId(row.try_get::<Uuid, _>("aggregate_id").map_err(|error| classify(&error))?);
         let event_type = text("event_type")?;
         let payload = self.codec.open(aggregate_id, &event_type, text("payload")?)?;
         let event = AnyEvent::decode(&aggregate_type, &event_type, &text("event_version")?, &payload)
@@ -60,7 +66,9 @@ impl PgStore {
         while at < upto {
             let events = self.stream(id, at, PAGE).await?;
             if events.is_empty() {
-                return Err(StoreError::Corrupt(format!("the stream of {id} ends at {at}, its head is at {upto}")));
+                return Err(StoreError::Corrupt(format!(
+                    "the stream of {id} ends at {at}, its head is at {upto}"
+                )));
             }
             for event in events.iter().take_while(|event| event.sequence <= upto) {
                 state.apply(&event.event);

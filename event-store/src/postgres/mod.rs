@@ -14,8 +14,8 @@ mod store;
 
 use crate::codec::{Identity, PayloadCodec};
 use crate::store::StoreError;
-use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions, PgRow};
 use sqlx::PgConnection;
+use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions, PgRow};
 use std::str::FromStr;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
@@ -87,7 +87,8 @@ impl PgStore {
         options: PgOptions,
         codec: Arc<dyn PayloadCodec>,
     ) -> Result<Self, StoreError> {
-        let base = PgConnectOptions::from_str(url).map_err(|error| StoreError::Unavailable(error.to_string()))?;
+        let base =
+            PgConnectOptions::from_str(url).map_err(|error| StoreError::Unavailable(error.to_string()))?;
         let timeout = format!("{}ms", options.statement_timeout_ms);
         let listen_options = base.clone().application_name("converge listen");
         // A vanished client must not hold locks until TCP gives up, nor by sitting in a transaction.

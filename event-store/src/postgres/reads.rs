@@ -3,7 +3,9 @@
 use super::errors::classify;
 use super::{PgStore, run};
 use crate::rows::{QueueRow, TimerRow};
-use crate::store::{ChildrenSummary, Head, LogHead, QueueCursor, StagedItem, StagedPart, StoreError, StoredEvent};
+use crate::store::{
+    ChildrenSummary, Head, LogHead, QueueCursor, StagedItem, StagedPart, StoreError, StoredEvent,
+};
 use converge_domain::{
     AggregateId, AggregateType, KindRef, Position, ResourceId, ResourceRef, Sequence, Timestamp,
 };
@@ -49,8 +51,13 @@ impl PgStore {
 
     /// Two statements: events, then the batches they came in. Both are only ever inserted, and become visible
     /// together, so the second statement sees every batch of the first one's events.
-    pub(super) async fn log_after(&self, after: Position, limit: u32) -> Result<Vec<StoredEvent>, StoreError> {
-        let query = sqlx::query(include_str!("sql/read_log.sql")).bind(bigint(after.0)).bind(i64::from(limit));
+    pub(super) async fn log_after(
+        &self,
+        after: Position,
+        limit: u32,
+    ) -> Result<Vec<StoredEvent>, StoreError> {
+        let query =
+            sqlx::query(include_str!("sql/read_log.sql")).bind(bigint(after.0)).bind(i64::from(limit));
         let rows = run(query.fetch_all(&self.pool)).await?;
         let (Some(first), Some(last)) = (rows.first(), rows.last()) else { return Ok(Vec::new()) };
         let query = sqlx::query(include_str!("sql/read_batches.sql"))
@@ -188,7 +195,8 @@ impl PgStore {
     ) -> Result<Vec<(ResourceId, ResourceId)>, StoreError> {
         // Nobody has the nil id, so (nil, nil) is before every row, those under the nil parent included.
         let (parent, id) = after.map_or((Uuid::nil(), Uuid::nil()), |(parent, id)| (parent.0, id.0));
-        let query = sqlx::query(include_str!("sql/unsettled.sql")).bind(parent).bind(id).bind(i64::from(limit));
+        let query =
+            sqlx::query(include_str!("sql/unsettled.sql")).bind(parent).bind(id).bind(i64::from(limit));
         let rows = run(query.fetch_all(&self.pool)).await?;
         rows.iter()
             .map(|row| Ok((ResourceId(column(row, "parent")?), ResourceId(column(row, "id")?))))
@@ -222,15 +230,16 @@ impl PgStore {
             .collect()
     }
 
-    pub(super) async fn timers_after(&self, after: Timestamp, limit: u32) -> Result<Vec<TimerRow>, StoreError> {
+    pub(super) async fn timers_after(
+        &self,
+        after: Timestamp,
+        limit: u32,
+    ) -> Result<Vec<TimerRow>, StoreError> {
         let query = sqlx::query(include_str!("sql/due_timers.sql")).bind(after.0).bind(i64::from(limit));
         let rows = run(query.fetch_all(&self.pool)).await?;
         rows.iter()
             .map(|row| {
-                Ok(TimerRow {
-                    id: ResourceId(column(row, "id")?),
-                    due_at: Timestamp(column(row, "due_at")?),
-                })
+                Ok(TimerRow { id: ResourceId(column(row, "id")?), due_at: Timestamp(column(row, "due_at")?) })
             })
             .collect()
     }

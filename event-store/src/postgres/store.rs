@@ -4,13 +4,13 @@ use super::errors::classify;
 use super::{PgStore, run};
 use crate::rows::{QueueRow, TimerRow};
 use crate::store::{
-    Appended, Batch, ChildrenSummary, Head, LogHead, Member, QueueCursor, StagedItem, StagedPart, Store, StoreError,
-    StoredEvent,
+    Appended, Batch, ChildrenSummary, Head, LogHead, Member, QueueCursor, StagedItem, StagedPart, Store,
+    StoreError, StoredEvent,
 };
 use async_trait::async_trait;
 use converge_domain::{
-    AggregateId, AggregateType, BatchId, ClaimId, KindRef, Position, ResourceId, ResourceRef, Sequence, SessionId,
-    Timestamp,
+    AggregateId, AggregateType, BatchId, ClaimId, KindRef, Position, ResourceId, ResourceRef, Sequence,
+    SessionId, Timestamp,
 };
 use sqlx::Row;
 
@@ -119,7 +119,8 @@ impl Store for PgStore {
     }
 
     async fn claims_of(&self, session: SessionId, limit: u32) -> Result<Vec<ResourceId>, StoreError> {
-        let query = sqlx::query_scalar(include_str!("sql/claims_of.sql")).bind(session.0).bind(i64::from(limit));
+        let query =
+            sqlx::query_scalar(include_str!("sql/claims_of.sql")).bind(session.0).bind(i64::from(limit));
         let ids = query.fetch_all(&self.pool).await.map_err(|error| classify(&error))?;
         Ok(ids.into_iter().map(ResourceId).collect())
     }
@@ -162,7 +163,12 @@ impl Store for PgStore {
         Ok(ids.into_iter().map(SessionId).collect())
     }
 
-    async fn stage(&self, root: ResourceId, claim_id: ClaimId, items: &[StagedItem]) -> Result<(), StoreError> {
+    async fn stage(
+        &self,
+        root: ResourceId,
+        claim_id: ClaimId,
+        items: &[StagedItem],
+    ) -> Result<(), StoreError> {
         let ordinals: Vec<i64> = items.iter().map(|item| item.ordinal).collect();
         let parts: Vec<i16> = items
             .iter()

@@ -4,12 +4,12 @@ use crate::support::{Builder, head, id, resource};
 use converge_domain::guard::Guard;
 use converge_domain::resource::{Phase, Standing};
 use converge_domain::{
-    AggregateId, BatchId, ClaimId, CommandId, KindRef, PassId, Position, ResourceId, ResourceRef, Sequence, SessionId,
-    Timestamp,
+    AggregateId, BatchId, ClaimId, CommandId, KindRef, PassId, Position, ResourceId, ResourceRef, Sequence,
+    SessionId, Timestamp,
 };
 use converge_event_store::{
-    Batch, ChildMark, ChildRow, ClaimRow, ConflictKind, Member, PolicyRow, QueueRow, StagedItem, StagedPart, Store,
-    StoreError, TimerRow, UnitConflict,
+    Batch, ChildMark, ChildRow, ClaimRow, ConflictKind, Member, PolicyRow, QueueRow, StagedItem, StagedPart,
+    Store, StoreError, TimerRow, UnitConflict,
 };
 use std::sync::Arc;
 use uuid::Uuid;
@@ -114,7 +114,8 @@ pub async fn phase_guards_look_at_the_stored_phase_and_pass(store: Any) {
 
 pub async fn a_subtree_guard_wants_at_least_that_unsettled(store: Any) {
     let a = id();
-    put(&store, Builder::default().write_with(0, a, 0, |head, _| head.subtree = Some(Standing::Impaired))).await;
+    put(&store, Builder::default().write_with(0, a, 0, |head, _| head.subtree = Some(Standing::Impaired)))
+        .await;
     let at_least = |standing| Guard::SubtreeAtLeast { id: resource(a), standing };
     assert!(passes(&store, at_least(Standing::AllReady)).await);
     assert!(passes(&store, at_least(Standing::Impaired)).await);
@@ -223,7 +224,8 @@ pub async fn a_command_id_executes_once(store: Any) {
     let batch = Builder::default().write(0, id(), 0).command(0, command).write(1, id(), 0).batch;
     assert_eq!(conflicts(&store, &batch).await, [conflict(0, ConflictKind::Duplicate)]);
     let (twin, other) = (CommandId(Uuid::new_v4()), id());
-    let batch = Builder::default().write(0, id(), 0).command(0, twin).write(1, other, 0).command(1, twin).batch;
+    let batch =
+        Builder::default().write(0, id(), 0).command(0, twin).write(1, other, 0).command(1, twin).batch;
     assert_eq!(conflicts(&store, &batch).await, [conflict(1, ConflictKind::Guard)]);
     let batch = Builder::default().write(0, other, 0).command(0, twin).batch;
     assert_eq!(conflicts(&store, &batch).await, [conflict(0, ConflictKind::Duplicate)]);
@@ -402,7 +404,8 @@ pub async fn sessions_without_a_beat_that_hold_claims_are_dead(store: Any) {
     let kinds = [KindRef::new("account", 1), KindRef::new("vpc", 1), KindRef::new("vpc", 2)];
     let sessions: Vec<SessionId> = (0..3).map(|_| SessionId(Uuid::new_v4())).collect();
     let mut batch = Builder::default();
-    for (unit, (session, kind)) in (0..).zip(sessions.iter().flat_map(|s| kinds.iter().map(move |k| (s, k)))) {
+    for (unit, (session, kind)) in (0..).zip(sessions.iter().flat_map(|s| kinds.iter().map(move |k| (s, k))))
+    {
         let a = id();
         batch = batch.write_with(unit, a, 0, |head, rows| {
             head.kind = kind.kind.clone();

@@ -5,12 +5,12 @@ use converge_domain::document::ProviderConfigDocument;
 use converge_domain::guard::Guard;
 use converge_domain::provider_config::{ProviderConfigCommand, ProviderConfigEvent};
 use converge_domain::{
-    Address, AggregateId, AggregateType, AnyCommand, AnyEvent, AnyState, BatchId, CommandId, ResourceId, ResourceRef,
-    Sequence, Timestamp,
+    Address, AggregateId, AggregateType, AnyCommand, AnyEvent, AnyState, BatchId, CommandId, ResourceId,
+    ResourceRef, Sequence, Timestamp,
 };
 use converge_event_store::{
-    Batch, CommandGroup, HeadChange, HeadRow, InlineProjector, InlineRows, Metadata, NewEvent, PgOptions, PgStore,
-    migrate,
+    Batch, CommandGroup, HeadChange, HeadRow, InlineProjector, InlineRows, Metadata, NewEvent, PgOptions,
+    PgStore, migrate,
 };
 use embedded_postgres::testkit::TestDatabase;
 use std::sync::Arc;

@@ -10,9 +10,10 @@ use crate::request::{Envelope, Refusal, operation_type};
 use async_graphql::Value;
 use async_graphql::parser::types::OperationType;
 use axum::body::{Body, to_bytes};
+use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
 use axum::http::request::Parts;
-use axum::http::{HeaderValue, Method, Request, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, Method, Request, StatusCode, header};
 use axum::response::Response;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -29,11 +30,59 @@ pub async fn graphql(State(app): State<App>, request: Request<Body>) -> Response
     };
     let (parts, body) = request.into_parts();
     let reply = match parts.method {
-        Method::GET => get(&app, media, &parts).await,
-        Method::POST => post(&app, media, &parts, body).await,
-        _ => Err(not_allowed(media, "GET, POST", "use GET or POST")),
+        Method::GET => get(&app, &parts).await,
+        Method::POST => post(&app, &parts, body).await,
+        _ => Err(Refused::not_allowed("GET, POST", "use GET or POST")),
     };
-    reply.unwrap_or_else(|refusal| refusal)
+    match reply {
+        Ok(response) => executed(media, &response),
+        Err(refusal) => refusal.answer(media),
+    }
+}
+
+/// A request that was not executed.
+struct Refused {
+    /// None: a well-formed request, refused as an invalid query would be.
+    status: Option<StatusCode>,
+    /// For 405.
+    allow: Option<&'static str>,
+    error: ApiError,
+}
+
+impl Refused {
+    fn new(status: StatusCode, error: impl Into<String>) -> Self {
+        Self { status: Some(status), allow: None, error: ApiError::bad_request(error) }
+    }
+
+    fn malformed(error: &impl ToString) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, error.to_string())
+    }
+
+    fn not_allowed(allow: &'static str, error: &str) -> Self {
+        Self { allow: Some(allow), ..Self::new(StatusCode::METHOD_NOT_ALLOWED, error) }
+    }
+
+    fn answer(self, media: Media) -> Response {
+        let mut response = match self.status {
+            Some(status) => refused(media, status, self.error),
+            None => {
+                executed(media, &async_graphql::Response::from_errors(vec![self.error.into_server_error()]))
+            }
+        };
+        if let Some(allow) = self.allow {
+            response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(allow));
+        }
+        response
+    }
+}
+
+impl From<Refusal> for Refused {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::Malformed(error) => Self::malformed(&error),
+            Refusal::Unfaithful(error) => Self { status: None, allow: None, error },
+        }
+    }
 }
 
 /// The parameters of a GET; JSON ones as text.
@@ -46,14 +95,13 @@ struct Parameters {
     extensions: Option<String>,
 }
 
-async fn get(app: &App, media: Media, request: &Parts) -> Result<Response, Response> {
-    let malformed = |error: String| bad_request(media, error);
-    let Query(parameters) =
-        Query::<Parameters>::try_from_uri(&request.uri).map_err(|error| malformed(error.to_string()))?;
-    let raw = |text: &'_ Option<String>| -> Result<Option<Box<RawValue>>, Response> {
+async fn get(app: &App, request: &Parts) -> Result<async_graphql::Response, Refused> {
+    let Query(parameters) = Query::<Parameters>::try_from_uri(&request.uri)
+        .map_err(|error: QueryRejection| Refused::malformed(&error))?;
+    let raw = |text: &Option<String>| -> Result<Option<Box<RawValue>>, Refused> {
         text.as_deref()
             .filter(|text| !text.is_empty())
-            .map(|text| serde_json::from_str(text).map_err(|error| malformed(error.to_string())))
+            .map(|text| serde_json::from_str(text).map_err(|error| Refused::malformed(&error)))
             .transpose()
     };
     let (variables, extensions) = (raw(&parameters.variables)?, raw(&parameters.extensions)?);
@@ -63,62 +111,33 @@ async fn get(app: &App, media: Media, request: &Parts) -> Result<Response, Respo
         variables: variables.as_deref(),
         extensions: extensions.as_deref(),
     };
-    let mut query = executable(media, envelope.into_request())?;
+    let mut query = envelope.into_request()?;
     // GET must be safe: links get followed, prefetched and cached.
     if operation_type(&mut query) == Some(OperationType::Mutation) {
-        return Err(not_allowed(media, "POST", "mutations go by POST"));
+        return Err(Refused::not_allowed("POST", "mutations go by POST"));
     }
-    Ok(execute(app, media, &request.headers, query).await)
+    Ok(execute(app, &request.headers, query).await)
 }
 
-async fn post(app: &App, media: Media, request: &Parts, body: Body) -> Result<Response, Response> {
+async fn post(app: &App, request: &Parts, body: Body) -> Result<async_graphql::Response, Refused> {
     if !is_json(&request.headers) {
-        let error = ApiError::bad_request("the body must be application/json in UTF-8");
-        return Err(refused(media, StatusCode::UNSUPPORTED_MEDIA_TYPE, error));
+        let error = "the body must be application/json in UTF-8";
+        return Err(Refused::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, error));
     }
     let body = to_bytes(body, REQUEST_BYTES_MAX).await.map_err(|_| {
         let error = format!("the body could not be read, or is longer than {REQUEST_BYTES_MAX} bytes");
-        refused(media, StatusCode::PAYLOAD_TOO_LARGE, ApiError::bad_request(error))
+        Refused::new(StatusCode::PAYLOAD_TOO_LARGE, error)
     })?;
-    let text = std::str::from_utf8(&body).map_err(|error| bad_request(media, error.to_string()))?;
-    let query = executable(media, Envelope::parse(text).and_then(Envelope::into_request))?;
-    Ok(execute(app, media, &request.headers, query).await)
+    let text = std::str::from_utf8(&body).map_err(|error| Refused::malformed(&error))?;
+    let query = Envelope::parse(text)?.into_request()?;
+    Ok(execute(app, &request.headers, query).await)
 }
 
-async fn execute(
-    app: &App,
-    media: Media,
-    headers: &axum::http::HeaderMap,
-    request: async_graphql::Request,
-) -> Response {
+async fn execute(app: &App, headers: &HeaderMap, request: async_graphql::Request) -> async_graphql::Response {
     let stamp = ReadStamp::default();
     let mut response = app.schema.execute(request.data(context(headers)).data(stamp.clone())).await;
     if let Some(position) = stamp.get() {
         response.extensions.insert("position".to_owned(), Value::from(position.to_string()));
     }
-    executed(media, &response)
-}
-
-fn executable(
-    media: Media,
-    request: Result<async_graphql::Request, Refusal>,
-) -> Result<async_graphql::Request, Response> {
-    request.map_err(|refusal| match refusal {
-        Refusal::Malformed(error) => bad_request(media, error),
-        // A well-formed request with unacceptable values: refused like an invalid query would be.
-        Refusal::Unfaithful(error) => {
-            let response = async_graphql::Response::from_errors(vec![error.into_server_error()]);
-            executed(media, &response)
-        }
-    })
-}
-
-fn bad_request(media: Media, error: String) -> Response {
-    refused(media, StatusCode::BAD_REQUEST, ApiError::bad_request(error))
-}
-
-fn not_allowed(media: Media, allow: &'static str, error: &str) -> Response {
-    let mut response = refused(media, StatusCode::METHOD_NOT_ALLOWED, ApiError::bad_request(error));
-    response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(allow));
     response
 }

@@ -16,8 +16,10 @@ use crate::ws;
 use axum::Router;
 use axum::http::HeaderMap;
 use axum::routing::{any, get};
+use axum::serve::ListenerExt;
 use converge_engine::gateway_api::RequestContext;
 use std::sync::Arc;
+use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 
 /// What every handler reaches.
@@ -45,6 +47,22 @@ pub fn router(state: ApiState) -> Router {
         .route("/readyz", get(health::readyz))
         .route("/metrics", get(metrics::metrics))
         .with_state(app)
+}
+
+/// Serves the API on `listener` until the state's `shutdown` is cancelled and the last request is answered.
+///
+/// # Errors
+/// When the listener fails.
+pub async fn serve(listener: TcpListener, state: ApiState) -> std::io::Result<()> {
+    let shutdown = state.shutdown.clone();
+    // Messages of a WebSocket are small and many: held back to fill a segment, each would wait for the
+    // peer's delayed acknowledgement of the one before, some 40 ms.
+    let listener = listener.tap_io(|stream| {
+        if let Err(error) = stream.set_nodelay(true) {
+            tracing::debug!(%error, "a connection stays with Nagle's algorithm");
+        }
+    });
+    axum::serve(listener, router(state)).with_graceful_shutdown(shutdown.cancelled_owned()).await
 }
 
 /// Who asks: by the headers `x-converge-actor` and `x-request-id`. Whoever reaches the listener may claim

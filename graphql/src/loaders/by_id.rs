@@ -18,6 +18,7 @@ impl Loader<ResourceId> for ById {
     type Error = ApiError;
 
     async fn load(&self, keys: &[ResourceId]) -> Result<HashMap<ResourceId, Self::Value>, ApiError> {
+        tracing::trace!(keys = keys.len(), "loading resources");
         // The end of the log first: heads read after it include at least that much.
         let position = self.store.log_head().await?.position;
         let ids: Vec<AggregateId> = keys.iter().map(|id| AggregateId::from(*id)).collect();

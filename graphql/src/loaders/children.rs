@@ -23,6 +23,7 @@ impl Loader<ChildrenKey> for Children {
     type Error = ApiError;
 
     async fn load(&self, keys: &[ChildrenKey]) -> Result<HashMap<ChildrenKey, Self::Value>, ApiError> {
+        tracing::trace!(keys = keys.len(), "loading children");
         // Rows of one list ask with the same arguments: one query for them all. Different arguments come
         // from different fields, of which a query has few.
         let mut groups: HashMap<(Option<&Key>, u32), Vec<ResourceId>> = HashMap::new();

@@ -32,6 +32,7 @@ impl Loader<RecentEventsKey> for RecentEvents {
         &self,
         keys: &[RecentEventsKey],
     ) -> Result<HashMap<RecentEventsKey, Self::Value>, ApiError> {
+        tracing::trace!(keys = keys.len(), "loading events");
         futures::stream::iter(keys.to_vec())
             .map(|key| async move {
                 let after = Sequence(key.sequence.saturating_sub(u64::from(key.limit)));

@@ -75,7 +75,7 @@ impl World {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let server = tokio::spawn(async move {
-            axum::serve(listener, converge_graphql::router(state)).await.unwrap();
+            converge_graphql::serve(listener, state).await.unwrap();
         });
         Self {
             story: Story::default(),

@@ -47,6 +47,7 @@ impl Runner {
         let stopped = metrics::gauge!("converge_projection_stopped", "projection" => name);
         stopped.set(0.0);
         let mut pause = RETRY_FIRST;
+        let mut corrupt_before = false;
         loop {
             let before = self.progress.borrow().position;
             let outcome = tokio::select! {
@@ -54,7 +55,15 @@ impl Runner {
                 outcome = self.session() => outcome,
             };
             let Err(error) = outcome;
-            if !error.is_transient() {
+            let advanced = self.progress.borrow().position != before;
+            // A follower ends like this when the log's history was replaced under it (a failover that lost
+            // commits). Rows and checkpoint are in the same database and went back with the log, so a new
+            // session resumes rightly. If it was the log that is corrupt, the next session fails the same way
+            // without having advanced, and that one stops.
+            let history_replaced =
+                matches!(error, ProjectError::Log(StoreError::Corrupt(_))) && !corrupt_before;
+            corrupt_before = matches!(error, ProjectError::Log(StoreError::Corrupt(_))) && !advanced;
+            if !error.is_transient() && !history_replaced {
                 tracing::error!(projection = name, %error, "the projection stops; it will not skip the event");
                 stopped.set(1.0);
                 self.report(|progress| progress.state = RunState::Stopped { reason: error.to_string() });
@@ -63,7 +72,7 @@ impl Runner {
             tracing::warn!(projection = name, %error, "the projection lost its footing; trying again");
             self.report(|progress| progress.state = RunState::Starting);
             // Progress since the last failure: a new trouble, not the same one again.
-            if self.progress.borrow().position > before {
+            if advanced {
                 pause = RETRY_FIRST;
             }
             tokio::select! {

@@ -37,6 +37,9 @@ const ALLOWED: [(&str, &[&str]); 14] = [
     ("xtask", &[EMBEDDED]),
 ];
 
+/// What tests alone may use besides: a broker is tested with a real worker.
+const ALLOWED_IN_TESTS: [(&str, &str); 1] = [("workers/broker", SDK)];
+
 pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (path, text) in tree.files() {
@@ -50,7 +53,8 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
         };
         for (table, dependency) in dependencies_of(text) {
             // Tests may start a server wherever they are; everything else holds for tests too.
-            let for_tests = table == "dev-dependencies" && dependency == EMBEDDED;
+            let for_tests = table == "dev-dependencies"
+                && (dependency == EMBEDDED || ALLOWED_IN_TESTS.contains(&(folder, dependency)));
             if ours(dependency) && !allowed.contains(&dependency) && !for_tests {
                 let message =
                     format!("{folder} may not depend on {dependency}: it is against the flow of data");
@@ -130,6 +134,14 @@ mod tests {
         assert!(messages(&[("engine/Cargo.toml", tests)]).is_empty());
         let product = "[dependencies]\nembedded-postgres.workspace = true\n";
         assert_eq!(messages(&[("engine/Cargo.toml", product)]).len(), 1);
+    }
+
+    #[test]
+    fn a_broker_is_tested_with_a_real_worker_and_built_without() {
+        let tests = "[dev-dependencies]\nconverge-sdk.workspace = true\n";
+        assert!(messages(&[("workers/broker/Cargo.toml", tests)]).is_empty());
+        let product = "[dependencies]\nconverge-sdk.workspace = true\n";
+        assert_eq!(messages(&[("workers/broker/Cargo.toml", product)]).len(), 1);
     }
 
     #[test]

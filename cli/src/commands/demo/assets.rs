@@ -3,13 +3,13 @@
 use crate::documents::{self, Document, DocumentError};
 
 const KINDS: [(&str, &str); 5] = [
-    ("account.kind.json", include_str!("assets/account.kind.json")),
-    ("vpc.kind.json", include_str!("assets/vpc.kind.json")),
-    ("tgw.kind.json", include_str!("assets/tgw.kind.json")),
-    ("route.kind.json", include_str!("assets/route.kind.json")),
-    ("classicbom.kind.json", include_str!("assets/classicbom.kind.json")),
+    ("account.kind.json", include_str!("../../../../examples/landing-zone/kinds/account.kind.json")),
+    ("vpc.kind.json", include_str!("../../../../examples/landing-zone/kinds/vpc.kind.json")),
+    ("tgw.kind.json", include_str!("../../../../examples/landing-zone/kinds/tgw.kind.json")),
+    ("route.kind.json", include_str!("../../../../examples/landing-zone/kinds/route.kind.json")),
+    ("classicbom.kind.json", include_str!("../../../../examples/landing-zone/kinds/classicbom.kind.json")),
 ];
-const BOM: &str = include_str!("assets/resource-bom-58-domains.json");
+const BOM: &str = include_str!("../../../../examples/landing-zone/bom.json");
 
 /// The five kinds.
 ///

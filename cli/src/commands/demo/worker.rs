@@ -59,18 +59,18 @@ impl Worker {
             std::env::current_exe().context("cannot find this program's folder")?.with_file_name(PROGRAM);
         let mut command = Command::new(&program);
         command
-            .env("CONVERGE_BROKER", format!("http://{broker}"))
-            .env("LANDING_ZONE_LATENCY_MS", knobs.latency_ms.to_string())
-            .env("LANDING_ZONE_FAULT_RATE", knobs.fault_rate.to_string())
+            .env("BROKER_ADDR", format!("http://{broker}"))
+            .env("DEMO_LATENCY_MS", knobs.latency_ms.to_string())
+            .env("DEMO_FAULT_RATE", knobs.fault_rate.to_string())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .kill_on_drop(true);
         if let Some(ledger) = &knobs.ledger {
-            command.env("LANDING_ZONE_LEDGER", ledger);
+            command.env("DEMO_LEDGER", ledger);
         }
         if let Some(parallel) = knobs.parallel {
-            command.env("LANDING_ZONE_PARALLEL", parallel.to_string());
+            command.env("WORKER_MAX_PARALLEL", parallel.to_string());
         }
         let mut child = command.spawn().with_context(|| {
             format!("cannot start {}; `cargo build -p landing-zone` makes it", program.display())

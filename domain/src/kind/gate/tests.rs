@@ -2,8 +2,10 @@
 
 use super::*;
 use crate::kind::{ImmutablePolicy, KindCommand, KindError, KindEvent, KindState, PrinterColumn};
+use crate::schema::CompiledSchema;
 use crate::{Timestamp, document};
 use cqrs_es::test::TestFramework;
+use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -225,4 +227,104 @@ fn reactions_keep_their_purpose() {
     assert_eq!(add(json!({"name": "op2", "trigger": "operation", "verb": "x"})), nothing);
     assert_eq!(add(json!({"name": "roll", "trigger": "childrenSettled", "emits": ["status"]})).len(), 1);
     assert_eq!(add(json!({"name": "undo2", "trigger": "deleteRequested", "finalizer": "f"})).len(), 2);
+}
+
+/// Schemas of the shapes that the gate tells apart, with references among them.
+fn schemas() -> impl Strategy<Value = Value> {
+    let closed = Just(json!({"additionalProperties": false, "properties": {"a": {}}}));
+    let leaf = prop_oneof![
+        Just(json!({"type": "string"})),
+        Just(json!({"$ref": "#/$defs/d"})),
+        Just(json!({"$ref": "#/properties/a"})),
+        closed.clone(),
+        closed.prop_map(|mut schema| {
+            schema["patternProperties"] = json!({"b": {"type": "null"}});
+            schema
+        }),
+    ];
+    leaf.prop_recursive(3, 12, 3, |inner| {
+        (inner.clone(), inner, 0_usize..9).prop_map(|(a, b, shape)| match shape {
+            0 => json!({"additionalProperties": false, "properties": {"a": a, "c": b}}),
+            1 => json!({"properties": {"a": a}, "required": ["a"]}),
+            2 => json!({"not": a}),
+            3 => json!({"oneOf": [a, b]}),
+            4 => json!({"allOf": [a, b]}),
+            5 => json!({"if": a, "then": b}),
+            6 => json!({"items": a}),
+            7 => json!({"properties": {"a": a}, "additionalProperties": b}),
+            _ => json!({"anyOf": [a], "unevaluatedProperties": false}),
+        })
+    })
+}
+
+/// Something valid or invalid under many of them.
+fn instances() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![Just(json!("s")), Just(json!(null)), Just(json!(1)), Just(json!({}))];
+    leaf.prop_recursive(3, 10, 3, |inner| {
+        prop_oneof![
+            prop::collection::btree_map("[abc]", inner.clone(), 0..3).prop_map(|fields| json!(fields)),
+            prop::collection::vec(inner, 0..2).prop_map(|items| json!(items)),
+        ]
+    })
+}
+
+/// Every object inside a value, by pointer.
+fn objects(value: &Value) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut open = vec![(String::new(), value)];
+    while let Some((at, value)) = open.pop() {
+        match value {
+            Value::Object(fields) => {
+                open.extend(fields.iter().map(|(name, field)| (format!("{at}/{name}"), field)));
+                found.push(at);
+            }
+            Value::Array(items) => {
+                open.extend(items.iter().enumerate().map(|(index, item)| (format!("{at}/{index}"), item)));
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 800, ..ProptestConfig::default() })]
+
+    /// The promise of the gate: whatever it lets through, what was valid stays valid.
+    #[test]
+    fn no_accepted_change_of_a_schema_refuses_what_was_valid(
+        root in schemas(), definition in schemas(), place: prop::sample::Index, edit in 0_usize..20,
+        values in prop::collection::vec(instances(), 40),
+    ) {
+        let mut old = root;
+        old["$defs"] = json!({"d": definition});
+        let mut new = old.clone();
+        let mut places = objects(&new);
+        let closed = |at: &String| new.pointer(at).is_some_and(|s| s.get("additionalProperties") == Some(&json!(false)));
+        // Most edits are the one that is let through: a new property in a closed object.
+        if edit > 5 && places.iter().any(closed) {
+            places.retain(closed);
+        }
+        let at = new.pointer_mut(&places[place.index(places.len())]).unwrap();
+        match edit {
+            0 => at["description"] = json!("text"),
+            1 => at["title"] = json!({"type": "null"}),
+            2 => at["required"] = json!([]),
+            3 => at["additionalProperties"] = json!(true),
+            4 => at["type"] = json!(["string", "object", "null"]),
+            5 => at["b"] = json!({"type": "string"}),
+            _ if at.get("properties").is_some() => at["properties"]["b"] = json!({"type": "string"}),
+            _ => at["properties"] = json!({"b": {"type": "string"}}),
+        }
+        let mut changes = Vec::new();
+        schema::breaking("s", Some(&old), Some(&new), &mut changes);
+        if let (true, Ok(old), Ok(new)) =
+            (changes.is_empty(), CompiledSchema::compile(&old), CompiledSchema::compile(&new))
+        {
+            for value in values {
+                let became = new.violations(&value);
+                prop_assert!(!old.violations(&value).is_empty() || became.is_empty(), "{value}: {became:?}");
+            }
+        }
+    }
 }

@@ -65,7 +65,11 @@ fn upstreams(state: &ResourceState, facts: &[UpstreamFact], at: Timestamp) -> Op
     if state.edges.is_empty() && state.inputs.is_empty() && state.unresolved.is_empty() {
         return None;
     }
-    let plan = value_flow::plan_inputs(&state.edges, &state.inputs, facts);
+    let mut plan = value_flow::plan_inputs(&state.edges, &state.inputs, facts);
+    // One that has never run has nothing to follow yet: its values come in one event, when all are there.
+    if state.worked.is_none() && state.composed.is_none() && facts.iter().any(|fact| !fact.ready) {
+        plan.changed.clear();
+    }
     let spec_moves = !plan.changed.is_empty() || !plan.removed.is_empty();
     let generation = if spec_moves { state.generation.next() } else { state.generation };
 

@@ -1,5 +1,7 @@
 //! Every list query keeps to its index: proven on a table that is big enough for the planner to care.
 
+#![allow(clippy::unwrap_used, reason = "a test that fails to set itself up has nothing to decide")]
+
 use super::filter::{Filter, Key};
 use super::page::query;
 use converge_domain::ResourceId;

@@ -1,69 +1,18 @@
-//! A broker and a worker over a real connection: what every task goes through.
+//! What every task goes through.
 
-mod support;
-
+use crate::engine::{self, FakeEngine, Fact, task};
+use crate::worker::{run, scripted};
 use converge_broker::BrokerConfig;
 use converge_engine::dispatch::{InputPart, Recorded, TaskResult};
-use converge_sdk::{
-    Child, Composition, Json, Outcome, Provider, Readiness, Request, TaskError, Worker, async_trait, terminal,
-};
+use converge_sdk::{Child, Composition, Json, Outcome, Readiness, Request, terminal};
 use serde_json::json;
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
-use support::{FakeEngine, Fact, task};
 use tokio::sync::watch;
-use tokio_util::sync::CancellationToken;
-
-type Handler = dyn Fn(Request) -> Pin<Box<dyn Future<Output = Result<Outcome, TaskError>> + Send>> + Send + Sync;
-
-struct Scripted {
-    kind: String,
-    handler: Box<Handler>,
-    ready: Option<watch::Receiver<Readiness>>,
-}
-
-fn scripted<F>(kind: &str, handler: impl Fn(Request) -> F + Send + Sync + 'static) -> Scripted
-where
-    F: Future<Output = Result<Outcome, TaskError>> + Send + 'static,
-{
-    Scripted { kind: kind.to_owned(), handler: Box::new(move |r| Box::pin(handler(r))), ready: None }
-}
-
-#[async_trait]
-impl Provider for Scripted {
-    fn kind(&self) -> &str {
-        &self.kind
-    }
-
-    async fn work(&self, request: Request) -> Result<Outcome, TaskError> {
-        (self.handler)(request).await
-    }
-
-    fn ready(&self) -> Readiness {
-        self.ready.as_ref().map_or(Readiness::Ready, |ready| ready.borrow().clone())
-    }
-
-    fn ready_changes(&self) -> Option<watch::Receiver<Readiness>> {
-        self.ready.clone()
-    }
-}
-
-fn run(server: &support::Server, providers: Vec<Scripted>) -> CancellationToken {
-    let stop = CancellationToken::new();
-    let builder = providers.into_iter().fold(
-        Worker::builder().broker(server.address.to_string()).max_parallel(8),
-        converge_sdk::WorkerBuilder::provider,
-    );
-    let worker = builder.build().unwrap();
-    tokio::spawn(worker.run(stop.clone()));
-    stop
-}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_task_travels_whole_and_its_outcome_comes_back() {
     let engine = FakeEngine::new(&["vpc"]);
-    let server = support::start(&engine, BrokerConfig::default()).await;
+    let server = engine::start(&engine, BrokerConfig::default()).await;
     let _worker = run(
         &server,
         vec![scripted("vpc", async |request: Request| {
@@ -106,7 +55,7 @@ async fn a_task_travels_whole_and_its_outcome_comes_back() {
 #[tokio::test(flavor = "multi_thread")]
 async fn failures_say_whether_another_try_may_help_and_a_panic_is_one_of_them() {
     let engine = FakeEngine::new(&["vpc"]);
-    let server = support::start(&engine, BrokerConfig::default()).await;
+    let server = engine::start(&engine, BrokerConfig::default()).await;
     let _worker = run(
         &server,
         vec![scripted("vpc", async |request: Request| match request.name.as_str() {
@@ -140,7 +89,7 @@ async fn failures_say_whether_another_try_may_help_and_a_panic_is_one_of_them() 
 async fn a_composition_larger_than_a_message_is_staged_in_order_and_counted() {
     const CHILDREN: usize = 20_000;
     let engine = FakeEngine::new(&["fleet"]);
-    let server = support::start(&engine, BrokerConfig::default()).await;
+    let server = engine::start(&engine, BrokerConfig::default()).await;
     let _worker = run(
         &server,
         vec![scripted("fleet", async |_| {
@@ -185,7 +134,7 @@ async fn a_large_input_is_read_only_as_fast_as_the_handler_consumes_it() {
     const PAGES: usize = 100;
     let engine = FakeEngine::new(&["fleet", "small"]);
     let config = BrokerConfig { input_window: 4, ..BrokerConfig::default() };
-    let server = support::start(&engine, config).await;
+    let server = engine::start(&engine, config).await;
     let (go, wait) = watch::channel(false);
     let reading = Arc::clone(&engine);
     let _worker = run(
@@ -225,7 +174,7 @@ async fn a_large_input_is_read_only_as_fast_as_the_handler_consumes_it() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_provider_that_is_not_ready_parks_its_kind_and_no_other() {
     let engine = FakeEngine::new(&["cool", "hot"]);
-    let server = support::start(&engine, BrokerConfig::default()).await;
+    let server = engine::start(&engine, BrokerConfig::default()).await;
     let (ready, changes) = watch::channel(Readiness::NotReady("no credentials".to_owned()));
     let mut hot = scripted("hot", async |_| Ok(Outcome::new()));
     hot.ready = Some(changes);
@@ -244,7 +193,7 @@ async fn a_provider_that_is_not_ready_parks_its_kind_and_no_other() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_kind_taught_after_the_worker_connected_is_served() {
     let engine = FakeEngine::new(&["other"]);
-    let server = support::start(&engine, BrokerConfig::default()).await;
+    let server = engine::start(&engine, BrokerConfig::default()).await;
     let _worker =
         run(&server, vec![scripted("late", async |_| Ok(Outcome::new())), scripted("other", async |_| Ok(Outcome::new()))]);
     engine.served(&[("other", 1)]).await;
@@ -256,7 +205,7 @@ async fn a_kind_taught_after_the_worker_connected_is_served() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_outcome_is_recorded_through_a_database_restart() {
     let engine = FakeEngine::new(&["vpc"]);
-    let server = support::start(&engine, BrokerConfig::default()).await;
+    let server = engine::start(&engine, BrokerConfig::default()).await;
     *engine.record_failures.lock().unwrap() = 3;
     let _worker = run(&server, vec![scripted("vpc", async |_| Ok(Outcome::new()))]);
     let fence = engine.enqueue(task("vpc", "a"));
