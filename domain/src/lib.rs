@@ -16,6 +16,8 @@ pub mod reactor_binding;
 pub mod resource;
 pub mod schema;
 pub mod value_flow;
+mod violation;
 
 pub use any::{Address, AggregateType, AnyCommand, AnyEvent, AnyState, DecodeError, DomainError};
 pub use ids::*;
+pub use violation::Violation;

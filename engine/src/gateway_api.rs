@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use converge_domain::document::Document;
 use converge_domain::resource::ResourceState;
-use converge_domain::{AggregateId, Generation, Position, ResourceId, ResourceRef, Revision};
+use converge_domain::{AggregateId, CommandId, Generation, Position, ResourceId, ResourceRef, Revision};
 use std::sync::Arc;
 
 /// Who asks, and under which request.
@@ -11,6 +11,8 @@ use std::sync::Arc;
 pub struct RequestContext {
     pub actor: String,
     pub request_id: String,
+    /// Deduplicates retries of the request: the same id executes once.
+    pub command_id: Option<CommandId>,
 }
 
 /// What an apply did to one document.

@@ -8,7 +8,7 @@ use converge_domain::{
     AggregateId, AggregateType, AnyEvent, AnyState, BatchId, ClaimId, CommandId, KindRef, Position,
     ResourceId, ResourceRef, Sequence, SessionId, Timestamp,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 /// Who did it and why, flat string to string. Keys: `actor`, `command_id`, `correlation_id`,
@@ -50,6 +50,60 @@ pub struct Batch {
     pub guards: Vec<(u32, Guard)>,
     /// Command ids to remember, by unit.
     pub commands: Vec<(u32, CommandId)>,
+}
+
+impl Batch {
+    /// One more than the highest unit index.
+    pub fn units(&self) -> u32 {
+        let events = self.events.iter().map(|event| event.unit);
+        let heads = self.heads.iter().map(|head| head.unit);
+        let guards = self.guards.iter().map(|(unit, _)| *unit);
+        let commands = self.commands.iter().map(|(unit, _)| *unit);
+        events.chain(heads).chain(guards).chain(commands).max().map_or(0, |unit| unit + 1)
+    }
+
+    /// Units that take a name or a command id which an earlier unit of the same batch takes too. They are
+    /// reported as [`ConflictKind::Guard`]: whether they conflict at all depends on the earlier unit's fate.
+    pub fn self_conflicts(&self) -> BTreeSet<u32> {
+        let mut lost = BTreeSet::new();
+        let mut names: HashMap<&ResourceRef, u32> = HashMap::new();
+        let mut commands: HashMap<CommandId, u32> = HashMap::new();
+        let mut takes: Vec<(u32, &ResourceRef)> = self
+            .heads
+            .iter()
+            .filter_map(|change| change.rows.name_taken.as_ref().map(|name| (change.unit, name)))
+            .collect();
+        takes.sort_by_key(|(unit, _)| *unit);
+        for (unit, name) in takes {
+            if *names.entry(name).or_insert(unit) != unit {
+                lost.insert(unit);
+            }
+        }
+        let mut ids = self.commands.clone();
+        ids.sort_by_key(|(unit, _)| *unit);
+        for (unit, id) in ids {
+            if *commands.entry(id).or_insert(unit) != unit {
+                lost.insert(unit);
+            }
+        }
+        lost
+    }
+}
+
+/// Serialises metadata, once for consecutive events that share it.
+pub(crate) fn metadata_json() -> impl FnMut(&Arc<Metadata>) -> Result<String, StoreError> {
+    let mut last: Option<(Arc<Metadata>, String)> = None;
+    move |metadata| {
+        if let Some((known, text)) = &last
+            && Arc::ptr_eq(known, metadata)
+        {
+            return Ok(text.clone());
+        }
+        let text =
+            serde_json::to_string(metadata.as_ref()).map_err(|error| StoreError::Data(error.to_string()))?;
+        last = Some((metadata.clone(), text.clone()));
+        Ok(text)
+    }
 }
 
 /// What became of a batch.
@@ -153,6 +207,8 @@ pub trait Store: Send + Sync + 'static {
     /// commit still under way cannot be missed. None: it never committed.
     async fn find_batch(&self, batch_id: BatchId) -> Result<Option<Appended>, StoreError>;
     async fn log_head(&self) -> Result<LogHead, StoreError>;
+    /// The chain hash of the batch that ends at `position`; None if no batch ends there.
+    async fn chain_at(&self, position: Position) -> Result<Option<Vec<u8>>, StoreError>;
     /// Events with `position > after`, in order.
     async fn read(&self, after: Position, limit: u32) -> Result<Vec<StoredEvent>, StoreError>;
     /// One aggregate's stream from sequence `after` exclusive, in order.
@@ -162,6 +218,9 @@ pub trait Store: Send + Sync + 'static {
         after: Sequence,
         limit: u32,
     ) -> Result<Vec<StoredEvent>, StoreError>;
+    /// Returns when somebody, here or elsewhere, may have appended since the last return. It may return for nothing and
+    /// may miss an append: it shortens the wait of a reader that polls anyway. Errors mean that nothing is heard now.
+    async fn appended(&self) -> Result<(), StoreError>;
     /// The database's clock.
     async fn now(&self) -> Result<Timestamp, StoreError>;
 
@@ -178,6 +237,19 @@ pub trait Store: Send + Sync + 'static {
         after: Option<ResourceId>,
         limit: u32,
     ) -> Result<Vec<ResourceId>, StoreError>;
+    /// `(upstream, dependent)` pairs of several upstreams in one read, up to `limit` in all.
+    async fn dependents_many(
+        &self,
+        upstreams: &[ResourceId],
+        limit: u32,
+    ) -> Result<Vec<(ResourceId, ResourceId)>, StoreError> {
+        let mut pairs = Vec::new();
+        for upstream in upstreams {
+            let dependents = self.dependents(*upstream, None, limit).await?;
+            pairs.extend(dependents.into_iter().map(|dependent| (*upstream, dependent)));
+        }
+        Ok(pairs)
+    }
     /// Children of `parent` (heads), by id after `after`.
     async fn children(
         &self,

@@ -1,1 +1,10 @@
-//! Placeholder; see the contract.
+//! Composition: what composers return, checked as a whole and compared with what is there.
+
+mod cycle;
+mod diff;
+mod graph;
+mod output;
+
+pub use diff::{Diff, Node, diff};
+pub use graph::{ERRORS_MAX, Graph, GraphError};
+pub use output::{ChildItem, EdgeItem};

@@ -1,5 +1,14 @@
 //! Documents: what users write. Types here, reading them in `parse`.
 
+pub(crate) mod fields;
+mod manifest;
+pub mod names;
+mod parse;
+pub(crate) mod parts;
+
+pub use crate::violation::Violation;
+pub use parse::{DATA_MAX, DEPENDS_ON_MAX, TRANSITIONS, parse};
+
 use crate::ids::{ResourceRef, Revision};
 use crate::kind::Manifest;
 use crate::resource::FieldFlow;
@@ -82,3 +91,6 @@ pub struct ReactorBindingDocument {
 const fn enabled() -> bool {
     true
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,6 @@
 //! A kind version as the fold of its events.
 
-use super::{KindCommand, KindError, KindEvent, Manifest};
+use super::{KindCommand, KindError, KindEvent, Manifest, gate};
 use cqrs_es::Aggregate;
 use cqrs_es::event_sink::EventSink;
 use serde::{Deserialize, Serialize};
@@ -29,9 +29,16 @@ impl Aggregate for KindState {
     ) -> Result<(), Self::Error> {
         match command {
             KindCommand::Publish { manifest, at } => {
-                if self.manifest.as_deref() != Some(&manifest) {
-                    sink.write(KindEvent::Published { manifest: Arc::new(*manifest), at }, self).await;
+                if let Some(live) = &self.manifest {
+                    if gate::same(live, &manifest) {
+                        return Ok(());
+                    }
+                    let changes = gate::breaking_changes(live, &manifest);
+                    if !changes.is_empty() {
+                        return Err(KindError::Breaking { kind: live.kind_ref().to_string(), changes });
+                    }
                 }
+                sink.write(KindEvent::Published { manifest: Arc::new(*manifest), at }, self).await;
                 Ok(())
             }
         }

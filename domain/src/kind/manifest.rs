@@ -1,5 +1,8 @@
 //! The manifest of one kind version, as users write it.
 
+pub use super::check::check;
+pub use super::warnings::warnings;
+
 use crate::ids::KindRef;
 use crate::resource::{Reaction, Shape};
 use serde::{Deserialize, Serialize};

@@ -1,7 +1,8 @@
-//! The aggregate as the fold of its events.
+//! A provider config as the fold of its events.
 
 use super::{ProviderConfigCommand, ProviderConfigError, ProviderConfigEvent};
 use crate::document::ProviderConfigDocument;
+use crate::json;
 use cqrs_es::Aggregate;
 use cqrs_es::event_sink::EventSink;
 use serde::{Deserialize, Serialize};
@@ -13,6 +14,19 @@ pub struct ProviderConfigState {
     pub document: Option<Arc<ProviderConfigDocument>>,
     /// Number of events applied.
     pub sequence: u64,
+}
+
+impl ProviderConfigState {
+    /// Whether resources of its kind version without a config of their own use it.
+    pub fn is_default(&self) -> bool {
+        self.document.as_ref().is_some_and(|document| document.is_default)
+    }
+}
+
+/// Equality as users mean it: the spec by value, everything else as written.
+fn same(a: &ProviderConfigDocument, b: &ProviderConfigDocument) -> bool {
+    let rest = |c: &ProviderConfigDocument| (c.name.clone(), c.kind.clone(), c.kind_version, c.is_default);
+    rest(a) == rest(b) && a.data == b.data && json::equal(&a.spec, &b.spec)
 }
 
 impl Aggregate for ProviderConfigState {
@@ -30,7 +44,7 @@ impl Aggregate for ProviderConfigState {
     ) -> Result<(), Self::Error> {
         match command {
             ProviderConfigCommand::Declare { document, at } => {
-                if self.document.as_deref() != Some(&document) {
+                if !self.document.as_deref().is_some_and(|live| same(live, &document)) {
                     sink.write(ProviderConfigEvent::Declared { document: Arc::new(*document), at }, self)
                         .await;
                 }
@@ -52,5 +66,79 @@ impl Aggregate for ProviderConfigState {
             ProviderConfigEvent::Declared { document, .. } => self.document = Some(document),
             ProviderConfigEvent::Deleted { .. } => self.document = None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::Timestamp;
+    use cqrs_es::test::TestFramework;
+    use serde_json::{Value, json};
+
+    fn document(spec: Value, is_default: bool) -> ProviderConfigDocument {
+        ProviderConfigDocument {
+            name: "vpc-default".into(),
+            kind: "vpc".into(),
+            kind_version: 1,
+            is_default,
+            spec,
+            data: None,
+        }
+    }
+
+    fn declare(spec: Value, is_default: bool) -> ProviderConfigCommand {
+        ProviderConfigCommand::Declare { document: Box::new(document(spec, is_default)), at: Timestamp(2) }
+    }
+
+    fn declared(spec: Value, is_default: bool) -> ProviderConfigEvent {
+        ProviderConfigEvent::Declared { document: Arc::new(document(spec, is_default)), at: Timestamp(2) }
+    }
+
+    fn given(events: Vec<ProviderConfigEvent>) -> cqrs_es::test::AggregateTestExecutor<ProviderConfigState> {
+        TestFramework::with(()).given(events)
+    }
+
+    #[test]
+    fn declaring_stores_it_and_declaring_the_same_again_appends_nothing() {
+        given(vec![])
+            .when(declare(json!({"n": 1}), true))
+            .then_expect_events(vec![declared(json!({"n": 1}), true)]);
+        given(vec![declared(json!({"n": 1}), true)])
+            .when(declare(json!({"n": 1.0}), true))
+            .then_expect_events(vec![]);
+    }
+
+    #[test]
+    fn a_changed_spec_or_default_mark_is_declared_anew() {
+        for (spec, is_default) in
+            [(json!({"n": 2}), true), (json!({"n": 1}), false), (json!({"n": null}), true)]
+        {
+            given(vec![declared(json!({"n": 1}), true)])
+                .when(declare(spec.clone(), is_default))
+                .then_expect_events(vec![declared(spec, is_default)]);
+        }
+    }
+
+    #[test]
+    fn what_is_gone_cannot_be_deleted_but_declared_again() {
+        let delete = || ProviderConfigCommand::Delete { at: Timestamp(3) };
+        let deleted = || ProviderConfigEvent::Deleted { at: Timestamp(3) };
+        let live = || declared(json!({}), true);
+        given(vec![live()]).when(delete()).then_expect_events(vec![deleted()]);
+        given(vec![]).when(delete()).then_expect_error(ProviderConfigError::NotFound);
+        given(vec![live(), deleted()]).when(delete()).then_expect_error(ProviderConfigError::NotFound);
+        given(vec![live(), deleted()]).when(declare(json!({}), true)).then_expect_events(vec![live()]);
+    }
+
+    #[test]
+    fn it_is_the_default_while_declared_so() {
+        let mut state = ProviderConfigState::default();
+        assert!(!state.is_default());
+        state.apply(declared(json!({}), true));
+        assert!(state.is_default());
+        state.apply(declared(json!({}), false));
+        assert!(!state.is_default());
+        assert_eq!(state.sequence, 2);
     }
 }

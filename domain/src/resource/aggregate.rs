@@ -1,6 +1,6 @@
-//! The resource aggregate.
+//! The resource aggregate: commands in, events out.
 
-use super::{ResourceCommand, ResourceError, ResourceEvent, ResourceState};
+use super::{ResourceCommand, ResourceError, ResourceEvent, ResourceState, decide};
 use cqrs_es::Aggregate;
 use cqrs_es::event_sink::EventSink;
 
@@ -13,14 +13,17 @@ impl Aggregate for ResourceState {
 
     async fn handle(
         &mut self,
-        _command: Self::Command,
+        command: Self::Command,
         _services: &Self::Services,
-        _sink: &EventSink<Self>,
+        sink: &EventSink<Self>,
     ) -> Result<(), Self::Error> {
+        for event in decide::decide(self, command)? {
+            sink.write(event, self).await;
+        }
         Ok(())
     }
 
-    fn apply(&mut self, _event: Self::Event) {
-        self.sequence += 1;
+    fn apply(&mut self, event: Self::Event) {
+        self.fold(event);
     }
 }

@@ -47,6 +47,7 @@ pub enum ResourceCommand {
         composer: ResourceId,
         pass_id: PassId,
         former_dependents: Vec<ResourceId>,
+        kept: bool,
         at: Timestamp,
     },
     /// Every dependent was evaluated against the status as of `outward`.
@@ -62,9 +63,8 @@ pub enum ResourceCommand {
     RequestRecompose {
         reason: String,
     },
-    /// `cascade`: the delete came down from an owner or upstream, not from a user naming it.
+    /// Asks for the end of the resource.
     RequestDeletion {
-        cascade: bool,
         at: Timestamp,
     },
 }

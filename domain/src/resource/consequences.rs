@@ -1,8 +1,8 @@
 //! What a change of one resource means for others in the same transaction.
 
-use super::{ResourceEvent, ResourceState, Standing};
+use super::{Gate, Reaction, ResourceEvent, ResourceState, Standing};
 use crate::guard::Guard;
-use crate::ids::ResourceId;
+use crate::ids::{ResourceId, Sequence};
 
 /// Guards that the decision rests on, and the demotion it forces on the owner.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -15,10 +15,62 @@ pub struct Consequences {
 }
 
 /// Derives them from the states around `events`.
-pub fn consequences(
-    _before: &ResourceState,
-    _after: &ResourceState,
-    _events: &[ResourceEvent],
-) -> Consequences {
-    Consequences::default()
+///
+/// Why a Ready composite never stands over an unready child: whenever a node's standing gets worse, its owner
+/// is demoted in the same transaction and at a lower position, or guarded to be demoted already. The owner's
+/// promotion in turn carries `NoUnreadyChild`, checked after its head is locked. Both write or lock the owner's
+/// head, so they are serial; whichever comes second sees the first.
+pub fn consequences(before: &ResourceState, after: &ResourceState, events: &[ResourceEvent]) -> Consequences {
+    let mut guards = Vec::new();
+    for event in events {
+        guards_of(after, event, &mut guards);
+    }
+    let raise_owner = match after.identity.as_ref().and_then(|identity| identity.owner()) {
+        Some(owner) if after.standing() > before.standing() && after.standing() > Standing::AllReady => {
+            Some((owner, after.standing()))
+        }
+        _ => None,
+    };
+    Consequences { guards, raise_owner }
+}
+
+fn guards_of(after: &ResourceState, event: &ResourceEvent, guards: &mut Vec<Guard>) {
+    let identity = after.id();
+    let id = identity.id;
+    let in_pass = |pass_id| identity.owner().map(|owner| Guard::InPass { id: owner, pass_id });
+    match event {
+        ResourceEvent::Created(created) => guards.extend(created.pass_id.and_then(in_pass)),
+        ResourceEvent::Configured(configured) => guards.extend(configured.pass_id.and_then(in_pass)),
+        ResourceEvent::Dropped { pass_id, .. } | ResourceEvent::Readopted { pass_id, .. } => {
+            guards.extend(in_pass(*pass_id));
+        }
+        ResourceEvent::UpstreamsEvaluated(evaluated) => {
+            let read = evaluated.inputs.iter().map(|input| (input.source, input.source_sequence));
+            let held = evaluated.held_by.iter().copied().filter(|_| evaluated.gate != Gate::Open);
+            for (upstream, sequence) in read.chain(held) {
+                let guard = Guard::Unmoved { id: upstream.into(), sequence: Sequence(sequence) };
+                if !guards.contains(&guard) {
+                    guards.push(guard);
+                }
+            }
+        }
+        ResourceEvent::Claimed(claim) => match claim.reaction {
+            Reaction::Work | Reaction::Compose => {
+                guards.extend(after.edges.iter().map(|edge| Guard::UpstreamReady { id: edge.upstream }));
+                guards
+                    .extend(identity.ancestors.iter().map(|ancestor| Guard::AncestorQuiet { id: *ancestor }));
+            }
+            Reaction::Rollup => guards.push(Guard::NoOpenChild { id }),
+            Reaction::Teardown => guards.extend([Guard::NoDependents { id }, Guard::NoChildren { id }]),
+        },
+        ResourceEvent::SubtreeChanged(changed) => match changed.subtree {
+            Standing::AllReady => guards.push(Guard::NoUnreadyChild { id }),
+            Standing::Impaired if changed.digest.is_some() => guards.push(Guard::NoOpenChild { id }),
+            _ => {}
+        },
+        ResourceEvent::TeardownOpened {} | ResourceEvent::Deleted(_) => {
+            guards.extend([Guard::NoDependents { id }, Guard::NoChildren { id }]);
+        }
+        _ => {}
+    }
 }

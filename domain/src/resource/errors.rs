@@ -11,6 +11,8 @@ pub enum ResourceError {
     Deleting,
     #[error("it is owned by another resource ({owner}); change its owner's spec instead")]
     Owned { owner: ResourceId },
+    #[error("a user declared it; the composer cannot take it over")]
+    UserDeclared,
     #[error("expected revision {expected}, but it is at revision {actual}")]
     RevisionMismatch { expected: Revision, actual: Revision },
     #[error("deletion protection is on; apply it with `deletion_protection: false` first")]

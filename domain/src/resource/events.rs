@@ -53,9 +53,10 @@ pub enum ResourceEvent {
     /// A child of it was lost or its labels changed: compose once more.
     RecomposeRequested { reason: String },
     /// Its composer no longer wants it; `former_dependents` still do until they have followed.
-    Dropped { former_dependents: Vec<ResourceId>, at: Timestamp },
+    /// `kept`: its kind grants a grace window, so it is set aside instead of removed.
+    Dropped { pass_id: PassId, former_dependents: Vec<ResourceId>, kept: bool, at: Timestamp },
     /// Its composer wants it again.
-    Readopted { at: Timestamp },
+    Readopted { pass_id: PassId, at: Timestamp },
     /// Somebody asked for its end. Final.
     DeletionRequested { at: Timestamp },
     /// Nothing depends on it and it owns nothing any more: its finalizers may run.
@@ -63,7 +64,7 @@ pub enum ResourceEvent {
     /// One finalizer's work is done.
     FinalizerStripped { epoch: Epoch, finalizer: String, at: Timestamp },
     /// The end of the stream.
-    Deleted { at: Timestamp },
+    Deleted(Deleted),
 }
 
 /// See [`ResourceEvent::Created`].
@@ -110,9 +111,25 @@ pub struct Configured {
     pub deletion_protection: Option<bool>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub edges: Option<Vec<Edge>>,
+    /// Upstreams it no longer has an edge to: they may wait for that.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub released: Vec<ResourceId>,
     /// The pass that changed it, if a composer did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pass_id: Option<PassId>,
+    pub at: Timestamp,
+}
+
+/// See [`ResourceEvent::Deleted`]. The head goes away with this event, so it names whoever must be told.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Deleted {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<ResourceId>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub upstreams: Vec<ResourceId>,
+    /// Its composer had not dropped it, and will want it anew.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub wanted: bool,
     pub at: Timestamp,
 }
 
@@ -130,6 +147,9 @@ pub struct UpstreamsEvaluated {
     pub removed: Vec<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unresolved: Vec<Unresolved>,
+    /// The sequences of upstreams that hold the gate, as read: the decision is void once one moved.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub held_by: Vec<(ResourceId, u64)>,
     pub at: Timestamp,
 }
 
@@ -224,6 +244,36 @@ impl cqrs_es::DomainEvent for ResourceEvent {
 }
 
 impl ResourceEvent {
+    /// When it happened, on the database's clock; None for facts that move no phase.
+    pub const fn at(&self) -> Option<Timestamp> {
+        match self {
+            Self::Created(Created { at, .. })
+            | Self::Configured(Configured { at, .. })
+            | Self::UpstreamsEvaluated(UpstreamsEvaluated { at, .. })
+            | Self::InputsRejected { at, .. }
+            | Self::Claimed(Claim { claimed_at: at, .. })
+            | Self::Worked(Worked { at, .. })
+            | Self::Progressed { at, .. }
+            | Self::AttemptFailed(AttemptFailed { at, .. })
+            | Self::ClaimReleased { at, .. }
+            | Self::CompositionAccepted(CompositionAccepted { at, .. })
+            | Self::Composed { at, .. }
+            | Self::CompositionAbandoned { at, .. }
+            | Self::SubtreeChanged(SubtreeChanged { at, .. })
+            | Self::RolledUp { at, .. }
+            | Self::Dropped { at, .. }
+            | Self::Readopted { at, .. }
+            | Self::DeletionRequested { at }
+            | Self::FinalizerStripped { at, .. }
+            | Self::Deleted(Deleted { at, .. }) => Some(*at),
+            Self::ClaimMoved { .. }
+            | Self::OutcomeFenced { .. }
+            | Self::Propagated {}
+            | Self::RecomposeRequested { .. }
+            | Self::TeardownOpened {} => None,
+        }
+    }
+
     /// The event's type word in the log.
     pub const fn name(&self) -> &'static str {
         match self {
@@ -250,7 +300,7 @@ impl ResourceEvent {
             Self::DeletionRequested { .. } => "DeletionRequested",
             Self::TeardownOpened {} => "TeardownOpened",
             Self::FinalizerStripped { .. } => "FinalizerStripped",
-            Self::Deleted { .. } => "Deleted",
+            Self::Deleted(_) => "Deleted",
         }
     }
 }

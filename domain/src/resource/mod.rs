@@ -1,8 +1,12 @@
 //! Resources: one row of desired state each, and everything that can happen to it.
 
 mod aggregate;
+mod apply;
 mod commands;
+mod conditions;
 mod consequences;
+mod decide;
+mod due;
 mod errors;
 mod events;
 mod parts;
@@ -18,4 +22,4 @@ pub use events::*;
 pub use parts::*;
 pub use shape::{Reaction, Shape};
 pub use standing::Standing;
-pub use state::{Deletion, Identity, ResourceState};
+pub use state::{Deletion, DroppedChild, Identity, ResourceState};

@@ -1,15 +1,82 @@
-//! The one place where a phase is derived.
+//! The one place where phase and standing are derived. Everything else stores or shows what this says.
 
-use super::{Phase, ResourceState, Standing};
+use super::{Gate, Phase, Reaction, ResourceState, Standing};
 
 impl ResourceState {
     /// The lifecycle phase; first match wins.
     pub fn phase(&self) -> Phase {
-        Phase::Reconciling
+        if self.deletion.is_some() {
+            Phase::Deleting
+        } else if self.has_failed() {
+            Phase::Failed
+        } else if self.dropped.as_ref().is_some_and(|dropped| dropped.kept) {
+            Phase::Orphaned
+        } else if !self.is_synced() {
+            Phase::Reconciling
+        } else if !self.healthy || self.subtree == Standing::Impaired || self.rollup_failed {
+            Phase::Degraded
+        } else if self.subtree == Standing::AllReady && !self.loud_rollup_owed() {
+            Phase::Ready
+        } else {
+            Phase::Reconciling
+        }
     }
 
-    /// What its owner sees.
+    /// The live generation is reconciled.
+    pub fn is_synced(&self) -> bool {
+        self.identity.is_some() && self.synced_gen == self.generation
+    }
+
+    /// Its own reconcile failed for the live generation.
+    pub fn has_failed(&self) -> bool {
+        self.failed_gen == Some(self.generation)
+    }
+
+    /// What its owner sees: whether it still moves, and if not, whether it is well.
     pub fn standing(&self) -> Standing {
-        Standing::Open
+        if !self.exists() {
+            return Standing::LeftOut;
+        }
+        if self.deletion.is_some() {
+            return Standing::Open;
+        }
+        if self.dropped.is_some() {
+            return Standing::LeftOut;
+        }
+        if self.has_failed() {
+            return Standing::Impaired;
+        }
+        if self.is_running() {
+            return Standing::Open;
+        }
+        if self.work_is_behind() || self.composition_is_behind() {
+            return if self.gate == Gate::Blocked { Standing::Impaired } else { Standing::Open };
+        }
+        let moving = self.propagation_owed
+            || !self.unresolved.is_empty()
+            || self.subtree == Standing::Open
+            || self.loud_rollup_owed()
+            || !self.is_synced();
+        if moving {
+            Standing::Open
+        } else if self.phase() == Phase::Degraded {
+            Standing::Impaired
+        } else {
+            Standing::AllReady
+        }
+    }
+
+    /// A task or a pass is under way. A rollup that only refreshes a status does not count: it moves no phase.
+    fn is_running(&self) -> bool {
+        self.pass.is_some()
+            || self
+                .claim
+                .as_ref()
+                .is_some_and(|claim| !(claim.reaction == Reaction::Rollup && self.rollup_quiet))
+    }
+
+    /// A rollup is owed for another reason than a descendant's changed status.
+    fn loud_rollup_owed(&self) -> bool {
+        self.rollup_owed && !self.rollup_quiet
     }
 }

@@ -67,6 +67,9 @@ pub struct ResourceState {
     /// Not claimed before this instant (backoff, or `requeue_after_secs`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_at: Option<Timestamp>,
+    /// When it last became due; orders the queue.
+    #[serde(default)]
+    pub due_since: Timestamp,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_failure: Option<Failure>,
 
@@ -94,9 +97,9 @@ pub struct ResourceState {
     /// Status changed after dependents had already run; they are yet to see it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub propagation_owed: bool,
-    /// The composer no longer wants this child; dependents that did not follow yet.
+    /// The composer no longer wants this child.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub dropped: Option<Vec<ResourceId>>,
+    pub dropped: Option<DroppedChild>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deletion: Option<Deletion>,
     /// Finalizers not stripped yet; meaningful once deletion is requested.
@@ -146,6 +149,17 @@ pub struct Identity {
     /// The composers above, nearest first; empty for a top-level resource.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ancestors: Vec<ResourceId>,
+}
+
+/// A child its composer no longer wants.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct DroppedChild {
+    /// Wanted siblings that depended on it; it stays until each has followed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub former_dependents: Vec<ResourceId>,
+    /// Set aside under its kind's grace window instead of removed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub kept: bool,
 }
 
 /// An accepted delete.

@@ -1,4 +1,31 @@
 //! Decide first, append in one call.
+//!
+//! Commands queue in lanes. While one append is in flight the next batch gathers by itself, so an idle log
+//! answers at once and a busy one fills its batches, without an artificial delay. A batch is decided in memory
+//! from cached or freshly loaded aggregates, several commands of one aggregate chaining on each other, and is
+//! then written by one call that compares, guards and appends.
+//!
+//! A cached aggregate may be stale: another process may have moved it. That is harmless for a decision that
+//! appends (its compare-and-set fails and it is decided again), so the two answers that append nothing are
+//! the ones to mind: a refusal is decided again on a fresh load before it is reported, and a command that
+//! changes nothing is answered only after the log's head, or the heads themselves, prove the cache right.
+
+mod cache;
+mod commit;
+mod config;
+mod decide;
+mod draft;
+mod guards;
+mod handle;
+mod lane;
+mod queue;
+mod settle;
+mod size;
+mod units;
+
+pub(crate) use cache::Cache;
+pub use config::LogConfig;
+pub use handle::Log;
 
 use crate::rows::{HeadRow, InlineRows};
 use crate::store::{Metadata, StoreError, StoredEvent};

@@ -15,8 +15,7 @@ async fn main() -> anyhow::Result<()> {
     let knobs = Knobs::read(|name| std::env::var(name).ok(), std::env::args().skip(1))?;
     tracing::info!(?knobs, "the landing zone opens");
     let shutdown = CancellationToken::new();
-    let (mut terminate, mut interrupt) =
-        (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     let stop = shutdown.clone();
     tokio::spawn(async move {
         tokio::select! {

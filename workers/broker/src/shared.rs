@@ -71,9 +71,8 @@ impl Shared {
             Effect::Release { fence, reason } => {
                 let shared = Arc::clone(self);
                 self.obligations.spawn(async move {
-                    let released = retry(&shared.config, "release", || {
-                        shared.dispatch.release(fence, reason.clone())
-                    });
+                    let released =
+                        retry(&shared.config, "release", || shared.dispatch.release(fence, reason.clone()));
                     if let Err(error) = released.await {
                         // The claim's lease in the store ends it instead.
                         tracing::warn!(?fence, %error, "a claim was not released");

@@ -26,7 +26,8 @@ pub(crate) enum Malformed {
 
 pub(crate) fn fence(wire: Option<&v1::Fence>) -> Result<Fence, Malformed> {
     let wire = wire.ok_or(Malformed::NoFence)?;
-    let uuid = |text: &str| Uuid::from_str(text).map_err(|_| Malformed::Uuid(text.chars().take(64).collect()));
+    let uuid =
+        |text: &str| Uuid::from_str(text).map_err(|_| Malformed::Uuid(text.chars().take(64).collect()));
     Ok(Fence {
         id: ResourceId(uuid(&wire.resource_id)?),
         epoch: Epoch(wire.epoch),
@@ -124,8 +125,7 @@ pub(crate) fn result(wire: Option<v1::outcome::Result>) -> Result<(TaskResult, C
     match wire.ok_or(Malformed::NoResult)? {
         v1::outcome::Result::Failure(failure) => {
             let status = failure.status.filter(|status| is_object(status));
-            let result =
-                TaskResult::Failure { message: failure.message, terminal: failure.terminal, status };
+            let result = TaskResult::Failure { message: failure.message, terminal: failure.terminal, status };
             Ok((result, Counts::default()))
         }
         v1::outcome::Result::Success(success) => {

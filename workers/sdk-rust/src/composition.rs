@@ -99,11 +99,7 @@ impl Composition {
     }
 
     /// Takes over lists that someone else wrote, untouched.
-    pub fn raw(
-        children: Vec<Box<RawValue>>,
-        edges: Vec<Box<RawValue>>,
-        configs: Vec<Box<RawValue>>,
-    ) -> Self {
+    pub fn raw(children: Vec<Box<RawValue>>, edges: Vec<Box<RawValue>>, configs: Vec<Box<RawValue>>) -> Self {
         let bytes = |items: Vec<Box<RawValue>>| {
             items.into_iter().map(|item| String::from(Box::<str>::from(item)).into()).collect()
         };

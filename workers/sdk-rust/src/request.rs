@@ -116,10 +116,7 @@ impl Request {
     /// When one of the two is not JSON.
     pub fn effective_config(&self) -> Result<Value, TaskError> {
         let value = |config: &Option<ProviderConfig>| config.as_ref().map(|c| c.spec.value()).transpose();
-        Ok(effective_config(
-            value(&self.default_config)?.as_ref(),
-            value(&self.config_override)?.as_ref(),
-        ))
+        Ok(effective_config(value(&self.default_config)?.as_ref(), value(&self.config_override)?.as_ref()))
     }
 
     /// The override's bundle, else the default's.

@@ -75,10 +75,8 @@ impl Graph<'_> {
 
     /// `from` needs `to`; a field flows under the same name on both sides.
     fn edge(&mut self, from: (&str, String), to: (&str, String), field: Option<&str>) {
-        let flow = |field: &str| FieldFlow {
-            dependent_field: field.to_owned(),
-            source_field: field.to_owned(),
-        };
+        let flow =
+            |field: &str| FieldFlow { dependent_field: field.to_owned(), source_field: field.to_owned() };
         self.composition.edge(&Edge {
             from: Reference::new(from.0, from.1),
             to: Reference::new(to.0, to.1),
@@ -117,7 +115,10 @@ mod tests {
         let (children, edges) = composed(&one_domain(json!({
             "name": "D", "aws_transit_gateway": { "enabled": true }, "service_teams": [{ "name": "T" }]
         })));
-        assert_eq!(names(&children), ["account:I/D-tgw", "tgw:I/D", "account:I/D/T", "vpc:I/D/T", "route:I/D/T"]);
+        assert_eq!(
+            names(&children),
+            ["account:I/D-tgw", "tgw:I/D", "account:I/D/T", "vpc:I/D/T", "route:I/D/T"]
+        );
         assert_eq!(children[0].spec, json!({ "team_name": "tgw", "email": "" }));
         assert_eq!(children[1].spec, json!({ "name": "D" }));
         assert_eq!(children[2].spec, json!({ "team_name": "T", "email": "" }));
@@ -126,7 +127,10 @@ mod tests {
             .iter()
             .map(|edge| {
                 let flows: Vec<_> = edge.values.iter().map(|flow| flow.dependent_field.as_str()).collect();
-                format!("{}:{} <- {}:{} {flows:?}", edge.from.kind, edge.from.name, edge.to.kind, edge.to.name)
+                format!(
+                    "{}:{} <- {}:{} {flows:?}",
+                    edge.from.kind, edge.from.name, edge.to.kind, edge.to.name
+                )
             })
             .collect();
         assert_eq!(

@@ -48,8 +48,8 @@ where
     // The stream ends the moment it is closed, whatever still waits in `frames`: a worker that reads nothing
     // must not be able to keep its connection by not reading.
     let ended = closer.clone();
-    let farewell = stream::once(async move { closer.status().map(Err) })
-        .filter_map(|status| async move { status });
+    let farewell =
+        stream::once(async move { closer.status().map(Err) }).filter_map(|status| async move { status });
     ReceiverStream::new(frames)
         .map(Ok)
         .take_until(async move { ended.closed().await })

@@ -17,7 +17,11 @@ use tokio::time::Instant;
 type Seen = HashMap<KindRef, Option<ProviderConfigSnapshot>>;
 
 /// Runs until the queue or the stream ends.
-pub(super) async fn run(shared: Arc<Shared>, mut orders: mpsc::Receiver<Order>, down: mpsc::Sender<v1::Down>) {
+pub(super) async fn run(
+    shared: Arc<Shared>,
+    mut orders: mpsc::Receiver<Order>,
+    down: mpsc::Sender<v1::Down>,
+) {
     let mut seen = Seen::new();
     while let Some(order) = orders.recv().await {
         let sent = match order {

@@ -280,11 +280,7 @@ pub fn kind_ref(kind: &str) -> KindRef {
 
 pub fn task(kind: &str, name: &str) -> Task {
     Task {
-        fence: Fence {
-            id: ResourceId(Uuid::new_v4()),
-            epoch: Epoch(1),
-            claim_id: ClaimId(Uuid::new_v4()),
-        },
+        fence: Fence { id: ResourceId(Uuid::new_v4()), epoch: Epoch(1), claim_id: ClaimId(Uuid::new_v4()) },
         kind: kind_ref(kind),
         provider: kind.to_owned(),
         name: name.to_owned(),

@@ -182,7 +182,8 @@ async fn a_stopping_worker_finishes_what_it_can_and_gives_back_the_rest() {
         .max_parallel(2)
         .drain_timeout(Duration::from_secs(5));
     let worker = run_with(vec![provider], builder);
-    let (finishes, endless) = (engine.enqueue(task("vpc", "finishes")), engine.enqueue(task("vpc", "endless")));
+    let (finishes, endless) =
+        (engine.enqueue(task("vpc", "finishes")), engine.enqueue(task("vpc", "endless")));
     for _ in 0..2 {
         soon("the tasks start", started.recv()).await;
     }

@@ -50,7 +50,7 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         Self {
-            brokers: vec!["127.0.0.1:7433".to_owned()],
+            brokers: vec!["127.0.0.1:9090".to_owned()],
             max_parallel: 64,
             drain_timeout: Duration::from_secs(30),
             kinds: None,

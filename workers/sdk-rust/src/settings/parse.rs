@@ -77,10 +77,9 @@ fn duration(value: &str) -> Result<Duration, String> {
     match unit {
         "" | "s" => Ok(Duration::from_secs(number)),
         "ms" => Ok(Duration::from_millis(number)),
-        "m" => number
-            .checked_mul(60)
-            .map(Duration::from_secs)
-            .ok_or_else(|| "too long a duration".to_owned()),
+        "m" => {
+            number.checked_mul(60).map(Duration::from_secs).ok_or_else(|| "too long a duration".to_owned())
+        }
         _ => Err("expected the unit ms, s or m".to_owned()),
     }
 }

@@ -39,7 +39,10 @@ fn misfit(outcome: &Outcome) -> Option<String> {
         if let Some(json) = json
             && json.bytes().len() > PART_BYTES_MAX
         {
-            return Some(format!("the {part} is {} bytes; the limit is {PART_BYTES_MAX}", json.bytes().len()));
+            return Some(format!(
+                "the {part} is {} bytes; the limit is {PART_BYTES_MAX}",
+                json.bytes().len()
+            ));
         }
     }
     for (part, items) in outcome.composition.parts() {

@@ -124,7 +124,9 @@ impl Jobs {
     /// A page of a running task's input came.
     pub(crate) fn page(&self, claim_id: &str, page: Page) {
         let mut inner = self.inner();
-        let Some(Job { stage: Stage::Running { pages, .. }, .. }) = inner.jobs.get_mut(claim_id) else { return };
+        let Some(Job { stage: Stage::Running { pages, .. }, .. }) = inner.jobs.get_mut(claim_id) else {
+            return;
+        };
         let last = page.last;
         // The broker keeps to a window that fits; one that does not loses the task its input, and the task says so.
         let kept = pages.as_ref().is_some_and(|pages| pages.try_send(page).is_ok());

@@ -93,7 +93,9 @@ pub(super) async fn run(
     if ended.is_ok() {
         // Half-close, so that what was sent arrives before the connection goes.
         drop(up);
-        let _ = tokio::time::timeout(CLOSE_TIMEOUT, async { while let Ok(Some(_)) = down.message().await {} }).await;
+        let _ =
+            tokio::time::timeout(CLOSE_TIMEOUT, async { while let Ok(Some(_)) = down.message().await {} })
+                .await;
     }
     ended
 }
@@ -142,9 +144,10 @@ fn configure(core: &Core, config: v1::Config) {
         config: config.config.map(config::from_wire),
     };
     core.defaults.update(&update);
-    let concerned = core.providers.iter().filter(|provider| {
-        provider.provider().is_some() || provider.kind() == update.kind
-    });
+    let concerned = core
+        .providers
+        .iter()
+        .filter(|provider| provider.provider().is_some() || provider.kind() == update.kind);
     for provider in concerned {
         let told = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| provider.on_config(&update)));
         if told.is_err() {

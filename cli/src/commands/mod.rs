@@ -1,0 +1,15 @@
+//! The commands, one file each.
+
+pub mod apply;
+pub mod delete;
+pub mod demo;
+pub mod describe;
+pub mod dev;
+pub mod events;
+pub mod get;
+pub mod list;
+pub mod migrate;
+pub mod serve;
+pub mod tree;
+pub mod wait;
+pub mod worker;

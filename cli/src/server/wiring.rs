@@ -1,0 +1,133 @@
+//! Which part gets what: the one place that knows every crate of the server.
+
+use super::{Listeners, Role};
+use anyhow::Context;
+use converge_broker::BrokerConfig;
+use converge_engine::{Engine, EngineConfig, EngineParts};
+use converge_event_store::postgres::{self, PgOptions, PgStore};
+use converge_event_store::{Log, LogConfig, Store};
+use converge_graphql::{ApiState, Metrics};
+use converge_projections::catch_up::{Board, Feed, ResourceList, Runner};
+use converge_projections::inline::StateProjector;
+use sqlx::postgres::{PgPool, PgPoolOptions};
+use sqlx::{Connection, PgConnection};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+/// Connections for catch-up projections and the lists read from them.
+const PROJECTION_CONNECTIONS: u32 = 8;
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Migrates the schema and starts the parts of `role`, each a task that ends when `shutdown` is cancelled.
+///
+/// # Errors
+/// When the database cannot be reached or migrated, or a part does not start.
+pub async fn start(
+    url: &str,
+    role: Role,
+    listeners: Listeners,
+    shutdown: CancellationToken,
+) -> anyhow::Result<JoinSet<anyhow::Result<()>>> {
+    let pool = pool(url).await?;
+    postgres::migrate(&pool).await.context("cannot migrate the database")?;
+    let store = PgStore::connect(url, PgOptions::default()).await.context("cannot open the event store")?;
+    let pools = [pool.clone(), store.pool().clone()];
+    let store: Arc<dyn Store> = Arc::new(store);
+    let log = Log::start(store.clone(), Arc::new(StateProjector), LogConfig::default()).await?;
+    let feed: Arc<dyn Feed> = Arc::new(log.tail());
+
+    let broker_address = match &listeners.broker {
+        Some(listener) => listener.local_addr()?.to_string(),
+        None => String::new(),
+    };
+    let config =
+        EngineConfig { role: role.to_string(), host: host(), broker_address, ..EngineConfig::default() };
+    let engine = Engine::start(EngineParts { store: store.clone(), log: log.clone(), config }).await?;
+
+    let mut parts = JoinSet::new();
+    if let Some(listener) = listeners.http {
+        let board = Board::default();
+        let list = Runner::new(Arc::new(ResourceList), pool.clone(), feed.clone(), &board);
+        let stop = shutdown.clone();
+        parts.spawn(async move {
+            list.run(stop.clone()).await;
+            // A projection that stops on an event it cannot apply says so at /readyz; the API goes on.
+            stop.cancelled().await;
+            Ok(())
+        });
+        let mut state = ApiState::new(engine.gateway(), store.clone(), feed, pool, board);
+        state.metrics = metrics();
+        state.shutdown = shutdown.clone();
+        parts.spawn(async move { converge_graphql::serve(listener, state).await.context("the API failed") });
+    }
+    let mut broker = JoinSet::new();
+    if let Some(listener) = listeners.broker {
+        let dispatch = engine.dispatch();
+        let stop = shutdown.clone();
+        broker.spawn(async move {
+            converge_broker::serve(dispatch, listener, stop, BrokerConfig::default())
+                .await
+                .context("the broker failed")
+        });
+    }
+    // The order of the end: workers' streams close, what they said is recorded, the loops stop, the log drains.
+    parts.spawn(async move {
+        let brokered = tokio::select! {
+            () = shutdown.cancelled() => Ok(()),
+            Some(ended) = broker.join_next() => ended?,
+        };
+        while broker.join_next().await.is_some() {}
+        engine.shutdown().await;
+        log.shutdown().await;
+        // Closed from this side: an embedded server that stops next would have to cut them off.
+        for pool in pools {
+            pool.close().await;
+        }
+        brokered
+    });
+    Ok(parts)
+}
+
+/// Brings the schema up to date, under the migrations' own lock.
+///
+/// # Errors
+/// When the database cannot be reached, or was migrated by a newer build.
+pub async fn migrate(url: &str) -> anyhow::Result<()> {
+    let pool = pool(url).await?;
+    postgres::migrate(&pool).await.context("cannot migrate the database")
+}
+
+async fn pool(url: &str) -> anyhow::Result<PgPool> {
+    // A pool would go on trying to connect until its patience ends; the first refusal says why at once.
+    let probe = tokio::time::timeout(CONNECT_TIMEOUT, PgConnection::connect(url));
+    let probe =
+        probe.await.context("the database does not answer")?.context("cannot connect to the database")?;
+    probe.close().await.context("cannot talk to the database")?;
+    PgPoolOptions::new()
+        .max_connections(PROJECTION_CONNECTIONS)
+        .acquire_timeout(CONNECT_TIMEOUT)
+        .test_before_acquire(false)
+        .connect(url)
+        .await
+        .context("cannot connect to the database")
+}
+
+/// The process's metrics; installed once, however many servers a process starts.
+fn metrics() -> Option<Metrics> {
+    static METRICS: OnceLock<Option<Metrics>> = OnceLock::new();
+    METRICS
+        .get_or_init(|| {
+            Metrics::install()
+                .inspect_err(|error| tracing::warn!(%error, "this process collects no metrics"))
+                .ok()
+        })
+        .clone()
+}
+
+fn host() -> String {
+    std::fs::read_to_string("/proc/sys/kernel/hostname")
+        .map(|name| name.trim().to_owned())
+        .unwrap_or_else(|_| "localhost".to_owned())
+}

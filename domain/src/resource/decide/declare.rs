@@ -1,0 +1,123 @@
+//! Declaring: create, change, or find that nothing differs.
+
+use crate::ids::{ResourceId, Revision};
+use crate::json;
+use crate::resource::{
+    ComposerRef, Configured, Created, Declare, ResourceError, ResourceEvent, ResourceState,
+};
+use std::collections::BTreeMap;
+
+/// Labels under this prefix belong to the engine: users neither set nor lose them.
+const RESERVED_LABELS: &str = "converge.sh/";
+
+pub(super) fn declare(state: &ResourceState, wanted: Declare) -> Result<Vec<ResourceEvent>, ResourceError> {
+    if state.identity.is_none() {
+        return create(wanted);
+    }
+    if !state.exists() {
+        return Err(ResourceError::NotFound);
+    }
+    if state.deletion.is_some() {
+        return Err(ResourceError::Deleting);
+    }
+    let mut events = Vec::new();
+    if let (Some(composer), Some(_)) = (&wanted.composer, &state.dropped) {
+        owned_by(state, composer)?;
+        events.push(ResourceEvent::Readopted { pass_id: composer.pass_id, at: wanted.at });
+    }
+    let Some(change) = difference(state, &wanted) else {
+        return Ok(events);
+    };
+    match (&wanted.composer, state.id().owner()) {
+        (Some(composer), _) => owned_by(state, composer)?,
+        (None, Some(owner)) => return Err(ResourceError::Owned { owner }),
+        (None, None) => {}
+    }
+    // Equality was decided first: re-applying what is there already never conflicts.
+    match wanted.expected_revision {
+        Some(expected) if expected != state.revision => {
+            return Err(ResourceError::RevisionMismatch { expected, actual: state.revision });
+        }
+        _ => {}
+    }
+    events.push(ResourceEvent::Configured(change));
+    Ok(events)
+}
+
+fn create(wanted: Declare) -> Result<Vec<ResourceEvent>, ResourceError> {
+    match wanted.expected_revision {
+        Some(expected) if expected != Revision(0) => {
+            return Err(ResourceError::RevisionMismatch { expected, actual: Revision(0) });
+        }
+        _ => {}
+    }
+    let (ancestors, pass_id) = match wanted.composer {
+        Some(ComposerRef { ancestors, pass_id }) => (ancestors, Some(pass_id)),
+        None => (vec![], None),
+    };
+    Ok(vec![ResourceEvent::Created(Created {
+        id: wanted.id,
+        kind: wanted.reference.kind,
+        kind_version: wanted.kind_version,
+        name: wanted.reference.name,
+        ancestors,
+        spec: wanted.spec,
+        labels: wanted.labels,
+        provider_config_ref: wanted.provider_config_ref,
+        deletion_protection: wanted.deletion_protection.unwrap_or(false),
+        edges: wanted.edges,
+        shape: wanted.shape,
+        pass_id,
+        at: wanted.at,
+    })])
+}
+
+fn owned_by(state: &ResourceState, composer: &ComposerRef) -> Result<(), ResourceError> {
+    let claimant: Option<ResourceId> = composer.ancestors.first().copied();
+    match state.id().owner() {
+        owner if owner == claimant => Ok(()),
+        Some(owner) => Err(ResourceError::Owned { owner }),
+        None => Err(ResourceError::UserDeclared),
+    }
+}
+
+/// What differs, as an event body; None when all is equal.
+fn difference(state: &ResourceState, wanted: &Declare) -> Option<Configured> {
+    let spec = (!json::equal(&state.spec, &wanted.spec)).then(|| wanted.spec.clone());
+    let kind_version = (state.kind_version != wanted.kind_version).then_some(wanted.kind_version);
+    let provider_config_ref =
+        (state.provider_config_ref != wanted.provider_config_ref).then(|| wanted.provider_config_ref.clone());
+    let wanted_labels = with_reserved(state, &wanted.labels);
+    let labels = (state.labels != wanted_labels).then_some(wanted_labels);
+    let edges = (state.edges != wanted.edges).then(|| wanted.edges.clone());
+    let deletion_protection =
+        wanted.deletion_protection.filter(|protection| *protection != state.deletion_protection);
+
+    let raises = spec.is_some() || kind_version.is_some() || provider_config_ref.is_some();
+    let differs = raises || labels.is_some() || edges.is_some() || deletion_protection.is_some();
+    let released = edges.as_ref().map_or_else(Vec::new, |kept| {
+        let lost = |upstream: &ResourceId| !kept.iter().any(|edge| edge.upstream == *upstream);
+        state.edges.iter().map(|edge| edge.upstream).filter(lost).collect()
+    });
+    differs.then(|| Configured {
+        generation: if raises { state.generation.next() } else { state.generation },
+        kind_version,
+        shape: (state.shape != wanted.shape).then(|| wanted.shape.clone()),
+        spec,
+        labels,
+        provider_config_ref,
+        deletion_protection,
+        edges,
+        released,
+        pass_id: wanted.composer.as_ref().map(|composer| composer.pass_id),
+        at: wanted.at,
+    })
+}
+
+fn with_reserved(state: &ResourceState, labels: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+    let mut merged = labels.clone();
+    for (key, value) in state.labels.iter().filter(|(key, _)| key.starts_with(RESERVED_LABELS)) {
+        merged.insert(key.clone(), value.clone());
+    }
+    merged
+}

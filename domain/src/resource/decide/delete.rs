@@ -1,0 +1,25 @@
+//! Asking for the end.
+
+use crate::ids::Timestamp;
+use crate::resource::{Deleted, ResourceError, ResourceEvent, ResourceState};
+
+pub(super) fn request(state: &ResourceState, at: Timestamp) -> Result<Vec<ResourceEvent>, ResourceError> {
+    if state.deletion.is_some() {
+        return Ok(vec![]);
+    }
+    if state.deletion_protection {
+        return Err(ResourceError::Protected);
+    }
+    Ok(vec![ResourceEvent::DeletionRequested { at }])
+}
+
+/// The last event of a stream.
+pub(super) fn gone(state: &ResourceState, at: Timestamp) -> ResourceEvent {
+    let owner = state.id().owner();
+    ResourceEvent::Deleted(Deleted {
+        owner,
+        upstreams: state.edges.iter().map(|edge| edge.upstream).collect(),
+        wanted: owner.is_some() && state.dropped.is_none(),
+        at,
+    })
+}

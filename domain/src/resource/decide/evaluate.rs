@@ -1,0 +1,132 @@
+//! The level-triggered evaluation: what the resource's surroundings, as just read, mean for it.
+//!
+//! It decides from facts that may be older than other aggregates' heads by now. Two things make that safe:
+//! `expected` voids it when the resource itself moved, and the guards derived from its events void it when
+//! an upstream or child it relied on moved. A voided evaluation is done again from fresh reads, and whoever
+//! moved the other side wakes this resource once more after commit.
+
+use super::delete;
+use crate::ids::{Sequence, Timestamp};
+use crate::resource::{
+    ChildrenFact, Evaluate, Gate, HeldBy, ResourceError, ResourceEvent, ResourceState, Standing,
+    SubtreeChanged, UpstreamFact, UpstreamsEvaluated,
+};
+use crate::value_flow;
+
+pub(super) fn evaluate(state: &ResourceState, facts: &Evaluate) -> Result<Vec<ResourceEvent>, ResourceError> {
+    unmoved(state, facts.expected)?;
+    if state.deletion.is_some() {
+        return Ok(facts.held_by.as_ref().map_or_else(Vec::new, |held| teardown(state, held, facts.at)));
+    }
+    if state.dropped.is_some() {
+        return Ok(vec![]);
+    }
+    let mut events = Vec::new();
+    events.extend(upstreams(state, &facts.upstreams, facts.at));
+    if let Some(children) = &facts.children {
+        events.extend(subtree(state, children, facts.at));
+    }
+    Ok(events)
+}
+
+pub(super) fn reject_inputs(
+    state: &ResourceState,
+    expected: Sequence,
+    message: String,
+    at: Timestamp,
+) -> Result<Vec<ResourceEvent>, ResourceError> {
+    unmoved(state, expected)?;
+    if state.deletion.is_some() || state.has_failed() {
+        return Ok(vec![]);
+    }
+    Ok(vec![ResourceEvent::InputsRejected { generation: state.generation, message, at }])
+}
+
+fn unmoved(state: &ResourceState, expected: Sequence) -> Result<(), ResourceError> {
+    let actual = Sequence(state.sequence);
+    if actual == expected { Ok(()) } else { Err(ResourceError::Moved { expected, actual }) }
+}
+
+/// The end of a deletion's wait: nothing depends on the node and it owns nothing.
+fn teardown(state: &ResourceState, held: &HeldBy, at: Timestamp) -> Vec<ResourceEvent> {
+    let open = state.deletion.as_ref().is_some_and(|deletion| deletion.open);
+    if held.dependents || held.children || state.claim.is_some() || open {
+        return vec![];
+    }
+    // Never claimed: no provider has seen it, there is nothing to tear down and nobody is asked.
+    if state.claimed_version.is_none() || state.finalizers.is_empty() {
+        vec![delete::gone(state, at)]
+    } else {
+        vec![ResourceEvent::TeardownOpened {}]
+    }
+}
+
+fn upstreams(state: &ResourceState, facts: &[UpstreamFact], at: Timestamp) -> Option<ResourceEvent> {
+    if state.edges.is_empty() && state.inputs.is_empty() && state.unresolved.is_empty() {
+        return None;
+    }
+    let mut plan = value_flow::plan_inputs(&state.edges, &state.inputs, facts);
+    // One that has never run has nothing to follow yet: its values come in one event, when all are there.
+    if state.worked.is_none() && state.composed.is_none() && facts.iter().any(|fact| !fact.ready) {
+        plan.changed.clear();
+    }
+    let spec_moves = !plan.changed.is_empty() || !plan.removed.is_empty();
+    let generation = if spec_moves { state.generation.next() } else { state.generation };
+
+    // The gate holds new runs only: one that has nothing to run keeps whatever gate it had.
+    let will_run =
+        spec_moves || ((state.work_is_behind() || state.composition_is_behind()) && !state.has_failed());
+    let (wanted_gate, held_by) = gate(facts, !plan.unresolved.is_empty());
+    let (gate, held_by) = if will_run { (wanted_gate, held_by) } else { (state.gate, vec![]) };
+
+    let changed = spec_moves || gate != state.gate || plan.unresolved != state.unresolved;
+    changed.then(|| {
+        ResourceEvent::UpstreamsEvaluated(UpstreamsEvaluated {
+            gate,
+            generation,
+            inputs: plan.changed,
+            removed: plan.removed,
+            unresolved: plan.unresolved,
+            held_by,
+            at,
+        })
+    })
+}
+
+/// The gate that upstreams and flows call for, and the upstreams whose movement would change it.
+fn gate(facts: &[UpstreamFact], unresolved: bool) -> (Gate, Vec<(crate::ids::ResourceId, u64)>) {
+    let not_ready = || facts.iter().filter(|fact| !fact.ready);
+    let held_by = not_ready().map(|fact| (fact.id, fact.sequence.0)).collect();
+    // One upstream that still moves may yet change everything: waiting wins over blocked.
+    if not_ready().any(|fact| fact.standing == Standing::Open) {
+        (Gate::Waiting, held_by)
+    } else if not_ready().next().is_some() {
+        (Gate::Blocked, held_by)
+    } else if unresolved {
+        (Gate::Waiting, facts.iter().map(|fact| (fact.id, fact.sequence.0)).collect())
+    } else {
+        (Gate::Open, vec![])
+    }
+}
+
+fn subtree(state: &ResourceState, children: &ChildrenFact, at: Timestamp) -> Option<ResourceEvent> {
+    // Before the first composition, and while a pass is under way, membership is not decided: stay open.
+    if !state.shape.composes || state.pass.is_some() || state.composed.is_none() {
+        return None;
+    }
+    let (subtree, culprit) = match (children.open, children.impaired) {
+        (Some(open), _) => (Standing::Open, Some(open)),
+        (None, Some(impaired)) => (Standing::Impaired, Some(impaired)),
+        (None, None) => (Standing::AllReady, None),
+    };
+    let unchanged = if subtree == Standing::Open {
+        state.subtree == Standing::Open
+    } else {
+        state.subtree == subtree && state.subtree_digest == children.digest && state.culprit == culprit
+    };
+    if unchanged {
+        return None;
+    }
+    let digest = if subtree == Standing::Open { None } else { children.digest.clone() };
+    Some(ResourceEvent::SubtreeChanged(SubtreeChanged { subtree, culprit, digest, at }))
+}

@@ -1,0 +1,65 @@
+//! Decisions, one file per command: a pure function from state and command to events.
+
+mod claim;
+mod compose;
+mod declare;
+mod delete;
+mod evaluate;
+mod outcome;
+
+use super::{ResourceCommand, ResourceError, ResourceEvent, ResourceState, SubtreeChanged};
+
+/// The events that `command` leads to, in order. None: nothing changes, and nothing is appended.
+pub(super) fn decide(
+    state: &ResourceState,
+    command: ResourceCommand,
+) -> Result<Vec<ResourceEvent>, ResourceError> {
+    if let ResourceCommand::Declare(declare) = command {
+        return declare::declare(state, *declare);
+    }
+    if !state.exists() {
+        return Err(ResourceError::NotFound);
+    }
+    match command {
+        ResourceCommand::Declare(_) => Ok(vec![]),
+        ResourceCommand::Evaluate(evaluate) => evaluate::evaluate(state, &evaluate),
+        ResourceCommand::RejectInputs { expected, message, at } => {
+            evaluate::reject_inputs(state, expected, message, at)
+        }
+        ResourceCommand::Claim(task) => claim::claim(state, *task),
+        ResourceCommand::RecordOutcome(outcome) => Ok(outcome::record(state, *outcome)),
+        ResourceCommand::ReleaseClaim { epoch, claim_id, reason, at } => {
+            Ok(claim::release(state, epoch, claim_id, reason, at))
+        }
+        ResourceCommand::MoveClaim { epoch, claim_id, session } => {
+            claim::move_to(state, epoch, claim_id, session)
+        }
+        ResourceCommand::CompletePass { pass_id, created, changed, dropped, at } => {
+            compose::complete(state, pass_id, [created, changed, dropped], at)
+        }
+        ResourceCommand::AbandonPass { pass_id, reason, at } => compose::abandon(state, pass_id, reason, at),
+        ResourceCommand::Drop { composer, pass_id, former_dependents, kept, at } => {
+            compose::drop_child(state, composer, pass_id, former_dependents, kept, at)
+        }
+        ResourceCommand::ConfirmPropagated { outward } => {
+            // A status that changed again since the dependents were read is still owed to them.
+            let current = state.propagation_owed && state.outward == outward;
+            Ok(if current { vec![ResourceEvent::Propagated {}] } else { vec![] })
+        }
+        ResourceCommand::RaiseSubtree { standing, culprit, at } => Ok(if state.subtree < standing {
+            vec![ResourceEvent::SubtreeChanged(SubtreeChanged {
+                subtree: standing,
+                culprit,
+                digest: None,
+                at,
+            })]
+        } else {
+            vec![]
+        }),
+        ResourceCommand::RequestRecompose { reason } => {
+            let needed = state.shape.composes && state.deletion.is_none() && !state.composition_is_behind();
+            Ok(if needed { vec![ResourceEvent::RecomposeRequested { reason }] } else { vec![] })
+        }
+        ResourceCommand::RequestDeletion { at } => delete::request(state, at),
+    }
+}

@@ -1,0 +1,94 @@
+//! Claiming: candidates from the queue, filtered by what is known now, decided by domain code under guards.
+
+use super::Dispatcher;
+use crate::dispatch::{ClaimRequest, DispatchError, Task};
+use crate::evaluate::Touch;
+use crate::registry::KindEntry;
+use converge_domain::resource::{ClaimTask, ResourceCommand, ResourceState};
+use converge_domain::{ClaimId, ResourceId};
+use converge_event_store::ExecuteError;
+use std::sync::{Arc, PoisonError};
+use uuid::Uuid;
+
+/// Queue rows read per page.
+const PAGE_MAX: usize = 1000;
+
+impl Dispatcher {
+    pub(super) async fn claim_due(&self, request: ClaimRequest) -> Result<Vec<Task>, DispatchError> {
+        let Some(entry) = self.core.registry.kind(&request.kind) else { return Ok(vec![]) };
+        let mut tasks = Vec::new();
+        let mut cursor = None;
+        while tasks.len() < request.limit {
+            let page = (2 * (request.limit - tasks.len())).clamp(16, PAGE_MAX);
+            let rows = self
+                .core
+                .store
+                .queue(&request.kind, cursor, u32::try_from(page).unwrap_or(u32::MAX))
+                .await
+                .map_err(|error| DispatchError(error.to_string()))?;
+            let Some(last) = rows.last() else { break };
+            cursor = Some((last.priority, last.due_at, last.id));
+            let exhausted = rows.len() < page;
+
+            let candidates = Claiming::begin(self, rows.iter().map(|row| row.id));
+            let mut eligible = self.eligible(&candidates.ids).await?;
+            eligible.truncate(request.limit - tasks.len());
+            let claims = eligible.iter().map(|(id, _)| self.claim_one(*id, &entry, &request));
+            for task in futures::future::join_all(claims).await {
+                tasks.extend(task);
+            }
+            drop(candidates);
+            if exhausted {
+                break;
+            }
+        }
+        Ok(tasks)
+    }
+
+    async fn claim_one(&self, id: ResourceId, entry: &KindEntry, request: &ClaimRequest) -> Option<Task> {
+        let claim = ClaimTask {
+            claim_id: ClaimId(Uuid::new_v4()),
+            session: request.session,
+            worker: request.worker.clone(),
+            deadline_secs: entry.manifest.knobs.task_deadline_secs.unwrap_or(0),
+            at: self.core.now(),
+        };
+        match self.core.execute(id, ResourceCommand::Claim(Box::new(claim))).await {
+            Ok(committed) => {
+                let state: Arc<ResourceState> = committed.steps.first()?.state.as_resource()?.clone();
+                self.task(&state, entry)
+            }
+            // Somebody else took it, or it is not due any more: its queue row is gone by now.
+            Err(ExecuteError::Domain { .. }) => None,
+            Err(error) => {
+                tracing::debug!(%id, %error, "a claim did not go through");
+                // A guard kept failing: an upstream or ancestor moved. Looking again sets the gate right.
+                self.evaluator.touch([(id, Touch::SELF)]);
+                None
+            }
+        }
+    }
+}
+
+/// Candidates that no other claim of this process is under way for; given back on drop.
+struct Claiming<'a> {
+    dispatcher: &'a Dispatcher,
+    ids: Vec<ResourceId>,
+}
+
+impl<'a> Claiming<'a> {
+    fn begin(dispatcher: &'a Dispatcher, ids: impl Iterator<Item = ResourceId>) -> Self {
+        let mut claiming = dispatcher.claiming.lock().unwrap_or_else(PoisonError::into_inner);
+        let ids = ids.filter(|id| claiming.insert(*id)).collect();
+        Self { dispatcher, ids }
+    }
+}
+
+impl Drop for Claiming<'_> {
+    fn drop(&mut self) {
+        let mut claiming = self.dispatcher.claiming.lock().unwrap_or_else(PoisonError::into_inner);
+        for id in &self.ids {
+            claiming.remove(id);
+        }
+    }
+}

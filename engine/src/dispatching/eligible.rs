@@ -1,0 +1,73 @@
+//! Which queued candidates are worth a claim: a cheap look that saves doomed commands.
+//!
+//! This is an optimisation only. The claim's guards decide, under locks; a candidate let through here wrongly
+//! fails there, and one held back here wrongly is looked at again at the next wake-up, which whatever held it
+//! back sends when it moves.
+
+use super::Dispatcher;
+use crate::dispatch::DispatchError;
+use converge_domain::resource::{Phase, Reaction, ResourceState};
+use converge_domain::{AggregateId, ResourceId};
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+type Heads = HashMap<ResourceId, Arc<ResourceState>>;
+
+impl Dispatcher {
+    /// The candidates that may be claimed now, in the queue's order.
+    pub(super) async fn eligible(
+        &self,
+        candidates: &[ResourceId],
+    ) -> Result<Vec<(ResourceId, Arc<ResourceState>)>, DispatchError> {
+        let heads = self.heads(candidates.iter().copied()).await?;
+        let mut around = Vec::new();
+        for state in heads.values() {
+            around.extend(state.edges.iter().map(|edge| edge.upstream));
+            around.extend_from_slice(&state.id().ancestors);
+        }
+        let around = self.heads(around.into_iter()).await?;
+        let now = self.core.now();
+        Ok(candidates
+            .iter()
+            .filter_map(|id| Some((*id, heads.get(id)?.clone())))
+            .filter(|(_, state)| state.retry_at.is_none_or(|at| at <= now) && self.may_run(state, &around))
+            .collect())
+    }
+
+    fn may_run(&self, state: &ResourceState, around: &Heads) -> bool {
+        let config_present =
+            state.provider_config_ref.as_ref().is_none_or(|name| self.core.registry.config(name).is_some());
+        match state.due() {
+            None => false,
+            Some(Reaction::Rollup | Reaction::Teardown) => config_present,
+            Some(Reaction::Work | Reaction::Compose) => {
+                config_present
+                    && state.edges.iter().all(|edge| {
+                        around.get(&edge.upstream).is_some_and(|upstream| upstream.phase() == Phase::Ready)
+                    })
+                    && state.id().ancestors.iter().all(|ancestor| {
+                        around
+                            .get(ancestor)
+                            .is_some_and(|ancestor| ancestor.pass.is_none() && ancestor.deletion.is_none())
+                    })
+            }
+        }
+    }
+
+    pub(super) async fn heads(&self, ids: impl Iterator<Item = ResourceId>) -> Result<Heads, DispatchError> {
+        let unique: HashSet<AggregateId> = ids.map(AggregateId::from).collect();
+        if unique.is_empty() {
+            return Ok(Heads::new());
+        }
+        let heads = self
+            .core
+            .store
+            .heads(&unique.into_iter().collect::<Vec<_>>())
+            .await
+            .map_err(|error| DispatchError(error.to_string()))?;
+        Ok(heads
+            .into_iter()
+            .filter_map(|head| Some((ResourceId(head.id.0), head.state.as_resource()?.clone())))
+            .collect())
+    }
+}

@@ -1,0 +1,236 @@
+//! The engine's side of dispatch: claims, task contents, outcomes.
+
+mod claim;
+mod eligible;
+mod inputs;
+mod record;
+mod task;
+
+use crate::dispatch::{
+    ClaimRequest, Dispatch, DispatchError, Fence, InputPage, InputPart, ProviderConfigSnapshot, Recorded,
+    StagedFrame, Task, TaskOutcome,
+};
+use crate::engine::Core;
+use crate::evaluate::Evaluator;
+use async_trait::async_trait;
+use converge_domain::resource::{ResourceCommand, ResourceError};
+use converge_domain::{AggregateId, DomainError, KindRef, ResourceId, SessionId};
+use converge_event_store::{ExecuteError, StagedItem};
+use lru::LruCache;
+use std::collections::{HashMap, HashSet};
+use std::num::NonZeroUsize;
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::broadcast;
+
+/// Signals kept for a slow receiver; one that lags treats everything as changed.
+const SIGNALS: usize = 4096;
+/// Resources whose kind is remembered between wake-ups.
+const KINDS_REMEMBERED: NonZeroUsize = NonZeroUsize::new(200_000).expect("not zero");
+
+/// Implements [`Dispatch`].
+pub(crate) struct Dispatcher {
+    core: Arc<Core>,
+    evaluator: Evaluator,
+    wakeups: broadcast::Sender<KindRef>,
+    cancellations: broadcast::Sender<(Fence, String)>,
+    config_changes: broadcast::Sender<KindRef>,
+    kinds: Mutex<LruCache<ResourceId, KindRef>>,
+    /// Resources that a claim of this process is under way for.
+    claiming: Mutex<HashSet<ResourceId>>,
+    served: Mutex<HashMap<KindRef, usize>>,
+}
+
+impl Dispatcher {
+    pub fn new(core: Arc<Core>, evaluator: Evaluator) -> Self {
+        Self {
+            core,
+            evaluator,
+            wakeups: broadcast::channel(SIGNALS).0,
+            cancellations: broadcast::channel(SIGNALS).0,
+            config_changes: broadcast::channel(SIGNALS).0,
+            kinds: Mutex::new(LruCache::new(KINDS_REMEMBERED)),
+            claiming: Mutex::default(),
+            served: Mutex::default(),
+        }
+    }
+
+    /// Resources whose work may have become claimable, or whose kind has a free place again.
+    pub async fn may_claim(&self, ids: &[ResourceId]) {
+        if ids.is_empty() {
+            return;
+        }
+        let mut kinds = HashSet::new();
+        let mut unknown = Vec::new();
+        {
+            let mut known = self.kinds.lock().unwrap_or_else(PoisonError::into_inner);
+            for id in ids {
+                match known.get(id) {
+                    Some(kind) => {
+                        kinds.insert(kind.clone());
+                    }
+                    None => unknown.push(AggregateId::from(*id)),
+                }
+            }
+        }
+        if !unknown.is_empty() {
+            match self.core.store.heads(&unknown).await {
+                Ok(heads) => {
+                    let mut known = self.kinds.lock().unwrap_or_else(PoisonError::into_inner);
+                    for head in heads {
+                        if let Some(state) = head.state.as_resource() {
+                            kinds.extend([state.kind_ref(), state.task_kind_ref()]);
+                            known.put(state.id().id, state.task_kind_ref());
+                        }
+                    }
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "cannot see whose work became due; every kind looks");
+                    return self.may_claim_all();
+                }
+            }
+        }
+        for kind in kinds {
+            // Nobody listens where no broker runs.
+            let _ = self.wakeups.send(kind);
+        }
+    }
+
+    /// Every kind's work may have become claimable.
+    pub fn may_claim_all(&self) {
+        for entry in self.core.registry.kinds() {
+            let _ = self.wakeups.send(entry.manifest.kind_ref());
+        }
+    }
+
+    /// The version that tasks of `id` run under may have changed.
+    pub fn forget_kind(&self, id: ResourceId) {
+        self.kinds.lock().unwrap_or_else(PoisonError::into_inner).pop(&id);
+    }
+
+    /// A claim ended other than by its outcome.
+    pub fn claim_ended(&self, fence: Fence, reason: &str) {
+        let _ = self.cancellations.send((fence, reason.to_owned()));
+    }
+
+    /// Tells the worker that runs a task of `id` that its resource is going away.
+    pub fn cancel_running(&self, id: ResourceId) {
+        let core = self.core.clone();
+        let cancellations = self.cancellations.clone();
+        tokio::spawn(async move {
+            let Ok(heads) = core.store.heads(&[id.into()]).await else { return };
+            let claim =
+                heads.first().and_then(|head| head.state.as_resource()).and_then(|state| state.claim.clone());
+            if let Some(claim) = claim {
+                let fence = Fence { id, epoch: claim.epoch, claim_id: claim.claim_id };
+                let _ = cancellations.send((fence, "deletion".to_owned()));
+            }
+        });
+    }
+
+    /// Provider configs changed.
+    pub fn configs_changed(&self) {
+        for entry in self.core.registry.kinds() {
+            let _ = self.config_changes.send(entry.manifest.kind_ref());
+        }
+    }
+
+    /// How many ready workers serve the kind version at this process's broker.
+    pub fn workers_for(&self, kind: &KindRef) -> usize {
+        self.served.lock().unwrap_or_else(PoisonError::into_inner).get(kind).copied().unwrap_or(0)
+    }
+}
+
+#[async_trait]
+impl Dispatch for Dispatcher {
+    fn session(&self) -> SessionId {
+        self.core.session
+    }
+
+    fn served_kinds(&self) -> Vec<(KindRef, String)> {
+        let kinds = self.core.registry.kinds();
+        kinds
+            .into_iter()
+            .map(|entry| (entry.manifest.kind_ref(), entry.manifest.provider().to_owned()))
+            .collect()
+    }
+
+    fn wakeups(&self) -> broadcast::Receiver<KindRef> {
+        self.wakeups.subscribe()
+    }
+
+    fn cancellations(&self) -> broadcast::Receiver<(Fence, String)> {
+        self.cancellations.subscribe()
+    }
+
+    fn config_changes(&self) -> broadcast::Receiver<KindRef> {
+        self.config_changes.subscribe()
+    }
+
+    async fn claim(&self, request: ClaimRequest) -> Result<Vec<Task>, DispatchError> {
+        self.claim_due(request).await
+    }
+
+    async fn input_page(
+        &self,
+        fence: Fence,
+        part: InputPart,
+        after: Option<ResourceId>,
+    ) -> Result<InputPage, DispatchError> {
+        self.page(fence, part, after).await
+    }
+
+    async fn stage(&self, frame: StagedFrame) -> Result<(), DispatchError> {
+        let items: Vec<_> = frame
+            .items
+            .into_iter()
+            .zip(frame.first_ordinal..)
+            .map(|(payload, ordinal)| StagedItem { ordinal, part: frame.part, payload })
+            .collect();
+        self.core
+            .store
+            .stage(frame.fence.id, frame.fence.claim_id, &items)
+            .await
+            .map_err(|error| DispatchError(error.to_string()))
+    }
+
+    async fn record(&self, outcome: TaskOutcome) -> Result<Recorded, DispatchError> {
+        self.record_outcome(outcome).await
+    }
+
+    async fn release(&self, fence: Fence, reason: String) -> Result<(), DispatchError> {
+        let command = ResourceCommand::ReleaseClaim {
+            epoch: fence.epoch,
+            claim_id: fence.claim_id,
+            reason,
+            at: self.core.now(),
+        };
+        match self.core.execute(fence.id, command).await {
+            Ok(_) | Err(ExecuteError::Domain { .. }) => Ok(()),
+            Err(error) => Err(DispatchError(error.to_string())),
+        }
+    }
+
+    async fn resume(&self, fence: Fence) -> Result<bool, DispatchError> {
+        let command = ResourceCommand::MoveClaim {
+            epoch: fence.epoch,
+            claim_id: fence.claim_id,
+            session: self.core.session,
+        };
+        match self.core.execute(fence.id, command).await {
+            Ok(_) => Ok(true),
+            Err(ExecuteError::Domain {
+                error: DomainError::Resource(ResourceError::NotDue | ResourceError::NotFound),
+                ..
+            }) => Ok(false),
+            Err(error) => Err(DispatchError(error.to_string())),
+        }
+    }
+
+    fn default_config(&self, kind: &KindRef) -> Option<ProviderConfigSnapshot> {
+        self.core.registry.default_config(kind).map(|entry| entry.snapshot)
+    }
+
+    fn report_served(&self, served: Vec<(KindRef, usize)>) {
+        *self.served.lock().unwrap_or_else(PoisonError::into_inner) = served.into_iter().collect();
+    }
+}

@@ -1,0 +1,95 @@
+//! Carrying a changed status to dependents that have run before.
+//!
+//! Until every dependent was evaluated against it, the node stays open for its owner (`propagation_owed`), so
+//! the owner cannot call itself Ready over a dependent that is about to reconcile again. A crash in between
+//! leaves the mark, and the next process does it again.
+
+use super::facts::upstream_facts;
+use super::{Shared, Touch};
+use converge_domain::resource::{Evaluate, ResourceCommand};
+use converge_domain::{ResourceId, Sequence};
+use converge_event_store::StoreError;
+use std::sync::Arc;
+
+const PAGE: u32 = 500;
+
+impl Shared {
+    /// Starts carrying `id`'s status to its dependents.
+    pub(super) fn propagate(self: &Arc<Self>, id: ResourceId) {
+        let shared = self.clone();
+        self.tracker.spawn(async move {
+            if let Err(error) = shared.propagate_now(id).await {
+                tracing::warn!(%id, %error, "a status could not be carried on; it is done again");
+                shared.queue.push([(id, Touch::SELF)]);
+            }
+        });
+    }
+
+    async fn propagate_now(self: &Arc<Self>, id: ResourceId) -> Result<(), StoreError> {
+        let Some(state) = self.heads([id]).await?.remove(&id) else { return Ok(()) };
+        if !state.propagation_owed {
+            return Ok(());
+        }
+        let outward = state.outward;
+        let mut after = None;
+        loop {
+            let dependents = self.core.store.dependents(id, after, PAGE).await?;
+            let Some(last) = dependents.last() else { break };
+            after = Some(*last);
+            let evaluations = dependents.iter().map(|dependent| self.substitute(*dependent));
+            for result in futures::future::join_all(evaluations).await {
+                result?;
+            }
+        }
+        self.execute(id, ResourceCommand::ConfirmPropagated { outward }, Touch::SELF).await;
+        Ok(())
+    }
+
+    /// Evaluates a dependent's upstreams until the decision stands.
+    async fn substitute(self: &Arc<Self>, dependent: ResourceId) -> Result<(), StoreError> {
+        for _ in 0..20 {
+            let Some(state) = self.heads([dependent]).await?.remove(&dependent) else { return Ok(()) };
+            if state.deletion.is_some() || state.dropped.is_some() {
+                return Ok(());
+            }
+            let upstreams: Vec<_> = state.edges.iter().map(|edge| edge.upstream).collect();
+            let upstreams = self.heads(upstreams).await?;
+            let evaluate = Evaluate {
+                expected: Sequence(state.sequence),
+                upstreams: upstream_facts(&state, &upstreams),
+                children: None,
+                held_by: None,
+                at: self.core.now(),
+            };
+            let command = ResourceCommand::Evaluate(Box::new(evaluate));
+            match self.core.execute(dependent, command).await {
+                Ok(_) => return Ok(()),
+                Err(error) => tracing::debug!(%dependent, %error, "a substitution is done again"),
+            }
+        }
+        Err(StoreError::Retry(format!("{dependent} kept moving")))
+    }
+
+    /// Wakes a hub's dependents page by page.
+    pub(super) fn walk_dependents(self: &Arc<Self>, upstream: ResourceId) {
+        let shared = self.clone();
+        self.tracker.spawn(async move {
+            let mut after = None;
+            loop {
+                match shared.core.store.dependents(upstream, after, PAGE).await {
+                    Ok(page) => {
+                        let Some(last) = page.last() else { return };
+                        after = Some(*last);
+                        shared.queue.push(page.iter().map(|dependent| (*dependent, Touch::SELF)));
+                        shared.queue.drained_below(super::BATCH * 8).await;
+                    }
+                    Err(error) => {
+                        tracing::warn!(%upstream, %error, "cannot walk dependents; the walk starts again");
+                        shared.queue.push([(upstream, Touch::DEPENDENTS)]);
+                        return;
+                    }
+                }
+            }
+        });
+    }
+}

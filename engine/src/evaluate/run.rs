@@ -1,0 +1,229 @@
+//! One batch: read, decide, tell.
+
+use super::facts::{Heads, upstream_facts};
+use super::{Shared, Touch};
+use crate::engine::resource_address;
+use converge_domain::resource::{
+    ChildrenFact, Evaluate, HeldBy, Input, Phase, ResourceCommand, ResourceError, ResourceState, UpstreamFact,
+};
+use converge_domain::schema::Violation;
+use converge_domain::{AnyCommand, DomainError, ResourceId, Sequence, value_flow};
+use converge_event_store::{ExecuteError, StoreError};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Dependents read for one batch; a hub beyond that is walked page by page.
+const DEPENDENTS_MAX: u32 = 5000;
+
+impl Shared {
+    pub(super) async fn evaluate_batch(
+        self: &Arc<Self>,
+        batch: &[(ResourceId, Touch)],
+    ) -> Result<(), StoreError> {
+        let heads = self.heads(batch.iter().map(|(id, _)| *id)).await?;
+        let mut upstreams = Vec::new();
+        for state in heads.values().filter(|state| state.deletion.is_none() && state.dropped.is_none()) {
+            upstreams.extend(state.edges.iter().map(|edge| edge.upstream));
+        }
+        let upstreams = self.heads(upstreams).await?;
+
+        let mut evaluations = Vec::with_capacity(batch.len());
+        for (id, touch) in batch {
+            if let Some(state) = heads.get(id) {
+                evaluations.push(self.evaluate_one(*id, state.clone(), *touch, &upstreams));
+            }
+        }
+        for result in futures::future::join_all(evaluations).await {
+            result?;
+        }
+        self.tell(batch, &heads).await
+    }
+
+    /// Wakes those that wait on what was just evaluated: dependents first, then owners.
+    async fn tell(self: &Arc<Self>, batch: &[(ResourceId, Touch)], heads: &Heads) -> Result<(), StoreError> {
+        let upstreams: Vec<_> =
+            batch.iter().filter(|(_, touch)| touch.tells_dependents()).map(|(id, _)| *id).collect();
+        if !upstreams.is_empty() {
+            let pairs = self.core.store.dependents_many(&upstreams, DEPENDENTS_MAX).await?;
+            if pairs.len() < DEPENDENTS_MAX as usize {
+                self.queue.push(pairs.into_iter().map(|(_, dependent)| (dependent, Touch::SELF)));
+            } else {
+                for upstream in upstreams {
+                    self.walk_dependents(upstream);
+                }
+            }
+        }
+        for (id, touch) in batch {
+            if !touch.tells_owner() {
+                continue;
+            }
+            if let Some(owner) = heads.get(id).and_then(|state| state.id().owner()) {
+                self.queue.push_owner(owner, *id);
+            }
+        }
+        Ok(())
+    }
+
+    async fn evaluate_one(
+        self: &Arc<Self>,
+        id: ResourceId,
+        state: Arc<ResourceState>,
+        touch: Touch,
+        upstreams: &Heads,
+    ) -> Result<(), StoreError> {
+        if state.deletion.is_some() {
+            return self.evaluate_deleting(id, &state, touch).await;
+        }
+        if state.pass.is_some() {
+            self.run_pass(id);
+            return Ok(());
+        }
+        if touch.recomposes() {
+            let reason = "a child it wants was removed".to_owned();
+            self.execute(id, ResourceCommand::RequestRecompose { reason }, touch).await;
+        }
+        let facts = upstream_facts(&state, upstreams);
+        let children = self.children_fact(id, &state).await?;
+        let has_upstreams =
+            !state.edges.is_empty() || !state.inputs.is_empty() || !state.unresolved.is_empty();
+        if has_upstreams || children.is_some() {
+            self.decide(id, &state, facts, children, touch).await;
+        }
+        if state.propagation_owed && state.phase() == Phase::Ready {
+            self.propagate(id);
+        }
+        Ok(())
+    }
+
+    async fn decide(
+        self: &Arc<Self>,
+        id: ResourceId,
+        state: &ResourceState,
+        upstreams: Vec<UpstreamFact>,
+        children: Option<ChildrenFact>,
+        touch: Touch,
+    ) {
+        let expected = Sequence(state.sequence);
+        let at = self.core.now();
+        let rejection = self.rejected_inputs(state, &upstreams);
+        let evaluate = Evaluate { expected, upstreams, children, held_by: None, at };
+        let mut group = self.core.group(id, ResourceCommand::Evaluate(Box::new(evaluate)));
+        if let Some(message) = rejection {
+            // In one group with the substitution: the filled-in spec is never claimable while it is invalid.
+            let reject = ResourceCommand::RejectInputs { expected: expected.next(), message, at };
+            group.steps.push((resource_address(id), AnyCommand::Resource(reject)));
+        }
+        let result = self.core.log.execute(group).await.map(|_| ());
+        self.after(id, touch, result);
+    }
+
+    /// What the schema says of the spec once the new values are in; None while some are still missing.
+    fn rejected_inputs(&self, state: &ResourceState, upstreams: &[UpstreamFact]) -> Option<String> {
+        let plan = value_flow::plan_inputs(&state.edges, &state.inputs, upstreams);
+        if plan.changed.is_empty() {
+            return None;
+        }
+        let mut inputs: Vec<Input> = state.inputs.clone();
+        inputs.retain(|held| !plan.changed.iter().any(|new| new.field == held.field));
+        inputs.extend(plan.changed.iter().cloned());
+        let flows = state.edges.iter().flat_map(|edge| &edge.values);
+        let all_filled =
+            flows.clone().all(|flow| inputs.iter().any(|input| input.field == flow.dependent_field));
+        if !all_filled {
+            return None;
+        }
+        let entry = self.core.registry.kind(&state.kind_ref())?;
+        let spec = value_flow::effective_spec(&state.spec, &inputs);
+        let violations = entry.spec_schema?.violations(&spec);
+        (!violations.is_empty()).then(|| rejection(&violations))
+    }
+
+    async fn children_fact(
+        self: &Arc<Self>,
+        id: ResourceId,
+        state: &Arc<ResourceState>,
+    ) -> Result<Option<ChildrenFact>, StoreError> {
+        if !state.shape.composes || state.composed.is_none() {
+            return Ok(None);
+        }
+        let summary = self.core.store.children_summary(id).await?;
+        // Dropped children wait for their former dependents: the owner must look each time one moves.
+        let witness = if summary.dropped.is_empty() { summary.open } else { None };
+        self.queue.note_witness(id, witness);
+        if !summary.dropped.is_empty() {
+            self.prune(&summary.dropped).await?;
+        }
+        // The digest is read after the summary. A child that opens in between fails the guard; one that changes
+        // its status without opening wakes this resource again.
+        let digest = match summary.open {
+            Some(_) => None,
+            None => Some(self.core.store.children_digest(id).await?.1),
+        };
+        Ok(Some(ChildrenFact { open: summary.open, impaired: summary.impaired, digest }))
+    }
+
+    async fn evaluate_deleting(
+        self: &Arc<Self>,
+        id: ResourceId,
+        state: &Arc<ResourceState>,
+        touch: Touch,
+    ) -> Result<(), StoreError> {
+        if touch.cascades() {
+            self.cascade(id);
+        }
+        let open = state.deletion.as_ref().is_some_and(|deletion| deletion.open);
+        if open || state.claim.is_some() {
+            return Ok(());
+        }
+        let held_by = HeldBy {
+            dependents: !self.core.store.dependents(id, None, 1).await?.is_empty(),
+            children: !self.core.store.children(id, None, 1).await?.is_empty(),
+        };
+        if held_by.dependents || held_by.children {
+            return Ok(());
+        }
+        let evaluate = Evaluate {
+            expected: Sequence(state.sequence),
+            upstreams: vec![],
+            children: None,
+            held_by: Some(held_by),
+            at: self.core.now(),
+        };
+        self.execute(id, ResourceCommand::Evaluate(Box::new(evaluate)), touch).await;
+        Ok(())
+    }
+
+    /// One engine command; wakes the resource again when it had moved.
+    pub(super) async fn execute(self: &Arc<Self>, id: ResourceId, command: ResourceCommand, touch: Touch) {
+        let result = self.core.execute(id, command).await.map(|_| ());
+        self.after(id, touch, result);
+    }
+
+    fn after(self: &Arc<Self>, id: ResourceId, touch: Touch, result: Result<(), ExecuteError>) {
+        match result {
+            Ok(()) => {}
+            Err(ExecuteError::Domain {
+                error: DomainError::Resource(ResourceError::Moved { .. }), ..
+            }) => {
+                self.queue.push([(id, touch)]);
+            }
+            Err(ExecuteError::Domain { error: DomainError::Resource(ResourceError::NotFound), .. })
+            | Err(ExecuteError::Closed) => {}
+            Err(error) => {
+                tracing::debug!(%id, %error, "an evaluation is done again");
+                let shared = self.clone();
+                self.tracker.spawn(async move {
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                    shared.queue.push([(id, touch)]);
+                });
+            }
+        }
+    }
+}
+
+/// The failure message for a spec that a flowed value made invalid.
+fn rejection(violations: &[Violation]) -> String {
+    let list: Vec<_> =
+        violations.iter().map(|violation| format!("{}: {}", violation.pointer, violation.message)).collect();
+    format!("the spec with its flowed values breaks the kind's schema: {}", list.join("; "))
+}

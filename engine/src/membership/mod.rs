@@ -1,0 +1,103 @@
+//! Membership: this process's lease, and the end of dead processes' claims.
+
+use crate::engine::Core;
+use converge_domain::{ResourceId, SessionId, resource::ResourceCommand};
+use converge_event_store::{Member, StoreError};
+use std::sync::Arc;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+/// Claims released per round, so that one dead broker's thousands do not crowd out everything else.
+const RELEASE_PAGE: u32 = 500;
+
+/// A joined member; leave it on shutdown.
+pub(crate) struct Membership {
+    core: Arc<Core>,
+}
+
+impl Membership {
+    /// Takes the member row away, so that nobody waits for the lease to see that this process ended.
+    pub async fn leave(&self) {
+        if let Err(error) = self.core.store.remove_member(self.core.session).await {
+            tracing::warn!(%error, "cannot leave the cluster cleanly; the lease will end by itself");
+        }
+    }
+}
+
+/// Joins and keeps beating until `stop`.
+pub(crate) async fn join(
+    core: &Arc<Core>,
+    tracker: &TaskTracker,
+    stop: CancellationToken,
+) -> Result<Membership, StoreError> {
+    core.store.beat(&member(core)).await?;
+    let beating = core.clone();
+    tracker.spawn(async move { beat(&beating, &stop).await });
+    Ok(Membership { core: core.clone() })
+}
+
+fn member(core: &Core) -> Member {
+    Member {
+        session: core.session,
+        role: core.config.role.clone(),
+        host: core.config.host.clone(),
+        broker_address: core.config.broker_address.clone(),
+    }
+}
+
+async fn beat(core: &Arc<Core>, stop: &CancellationToken) {
+    let lease_ms = i64::try_from(core.config.lease.as_millis()).unwrap_or(i64::MAX);
+    // Nobody ends another's claims before he himself has seen the database for one whole lease: after a database
+    // outage every lease looks old, though every process is alive.
+    let mut seen_since: Option<Instant> = None;
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = tokio::time::sleep(core.config.beat) => {}
+        }
+        let beaten = tokio::time::timeout(core.config.lease / 2, core.store.beat(&member(core))).await;
+        if let Ok(Ok(_)) = beaten {
+            seen_since.get_or_insert_with(Instant::now);
+        } else {
+            tracing::warn!("the database does not answer; no lease is judged meanwhile");
+            seen_since = None;
+        }
+        let may_judge = seen_since.is_some_and(|since| since.elapsed() >= core.config.lease);
+        if may_judge && let Err(error) = end_dead_sessions(core, lease_ms).await {
+            tracing::warn!(%error, "cannot look for dead sessions");
+        }
+    }
+}
+
+async fn end_dead_sessions(core: &Arc<Core>, lease_ms: i64) -> Result<(), StoreError> {
+    for session in core.store.dead_sessions(lease_ms).await? {
+        if session == core.session {
+            continue;
+        }
+        let claims = core.store.claims_of(session, RELEASE_PAGE).await?;
+        tracing::info!(%session, claims = claims.len(), "releasing the claims of a dead session");
+        let released = claims.into_iter().map(|id| release(core, id, session));
+        futures::future::join_all(released).await;
+    }
+    Ok(())
+}
+
+/// Two processes may do this at once: the second finds another fence, or none, and changes nothing.
+async fn release(core: &Core, id: ResourceId, session: SessionId) {
+    let heads = match core.store.heads(&[id.into()]).await {
+        Ok(heads) => heads,
+        Err(error) => return tracing::warn!(%error, "cannot read a claim to release"),
+    };
+    let claim = heads.first().and_then(|head| head.state.as_resource()).and_then(|state| state.claim.clone());
+    let Some(claim) = claim.filter(|claim| claim.session == session) else { return };
+    let command = ResourceCommand::ReleaseClaim {
+        epoch: claim.epoch,
+        claim_id: claim.claim_id,
+        reason: "its broker's lease expired".to_owned(),
+        at: core.now(),
+    };
+    if let Err(error) = core.execute(id, command).await {
+        tracing::warn!(%id, %error, "cannot release a claim");
+    }
+}

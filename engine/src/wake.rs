@@ -1,0 +1,189 @@
+//! From events to wake-ups: who must look again after which fact.
+
+use crate::dispatch::Fence;
+use crate::dispatching::Dispatcher;
+use crate::engine::Core;
+use crate::evaluate::{Evaluator, Touch};
+use crate::timers::Timers;
+use converge_domain::resource::{Reaction, ResourceEvent, Standing};
+use converge_domain::{AggregateType, AnyEvent, Position, ResourceId};
+use converge_event_store::StoredEvent;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+/// Everything that can be woken.
+pub(crate) struct Wakers {
+    pub core: Arc<Core>,
+    pub evaluator: Evaluator,
+    pub dispatcher: Arc<Dispatcher>,
+    pub timers: Timers,
+}
+
+/// Follows the log from `start` and wakes.
+pub(crate) fn start(wakers: Wakers, start: Position, tracker: &TaskTracker, stop: CancellationToken) {
+    let mut follower = wakers.core.log.tail().follow(start);
+    tracker.spawn(async move {
+        loop {
+            let next = tokio::select! {
+                () = stop.cancelled() => return,
+                next = follower.next() => next,
+            };
+            match next {
+                Ok(events) => wakers.wake(&events).await,
+                Err(error) => {
+                    // The follower keeps its place: nothing is skipped, the next call reads on from there.
+                    tracing::warn!(%error, "cannot follow the log");
+                    tokio::select! {
+                        () = stop.cancelled() => return,
+                        () = tokio::time::sleep(Duration::from_millis(200)) => {}
+                    }
+                }
+            }
+        }
+    });
+}
+
+impl Wakers {
+    async fn wake(&self, events: &[StoredEvent]) {
+        let mut touches = Vec::new();
+        let mut claimable = Vec::new();
+        let mut everything_claimable = false;
+        for stored in events {
+            match &stored.event {
+                AnyEvent::Resource(event) => {
+                    let id = ResourceId(stored.aggregate_id.0);
+                    touch(id, event, &mut touches);
+                    if self.note_time(id, event) {
+                        claimable.push(id);
+                    }
+                    self.inform_brokers(id, event);
+                    everything_claimable |= matches!(event, ResourceEvent::Composed { .. });
+                }
+                AnyEvent::Kind(_) => {
+                    self.reload(AggregateType::Kind).await;
+                    everything_claimable = true;
+                }
+                AnyEvent::ProviderConfig(_) => {
+                    self.reload(AggregateType::ProviderConfig).await;
+                    self.dispatcher.configs_changed();
+                    everything_claimable = true;
+                }
+                AnyEvent::ReactorBinding(_) => {}
+            }
+        }
+        if self.core.runs_control() {
+            self.evaluator.touch(touches);
+        }
+        self.dispatcher.may_claim(&claimable).await;
+        if everything_claimable {
+            self.dispatcher.may_claim_all();
+        }
+    }
+
+    fn inform_brokers(&self, id: ResourceId, event: &ResourceEvent) {
+        match event {
+            ResourceEvent::DeletionRequested { .. } => {
+                self.dispatcher.forget_kind(id);
+                self.dispatcher.cancel_running(id);
+            }
+            ResourceEvent::Configured(configured) if configured.kind_version.is_some() => {
+                self.dispatcher.forget_kind(id);
+            }
+            ResourceEvent::ClaimReleased { epoch, claim_id, reason, .. } => {
+                self.dispatcher.claim_ended(Fence { id, epoch: *epoch, claim_id: *claim_id }, reason);
+            }
+            _ => {}
+        }
+    }
+
+    async fn reload(&self, aggregate_type: AggregateType) {
+        while let Err(error) = self.core.registry.reload(self.core.store.as_ref(), aggregate_type).await {
+            tracing::warn!(%error, "cannot reload the registry");
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+    }
+
+    /// Sets timers, and says whether the resource, or another of its kind, may be claimable now.
+    fn note_time(&self, id: ResourceId, event: &ResourceEvent) -> bool {
+        match event {
+            ResourceEvent::AttemptFailed(failed) => {
+                if let Some(retry_at) = failed.retry_at {
+                    self.timers.at(retry_at, id);
+                }
+                true
+            }
+            ResourceEvent::Progressed { requeue_at, .. } => {
+                self.timers.at(*requeue_at, id);
+                true
+            }
+            // Children of a pass cannot be claimed before `Composed`, which wakes every kind at once.
+            ResourceEvent::Created(created) => created.pass_id.is_none(),
+            ResourceEvent::Configured(configured) => configured.pass_id.is_none(),
+            // The end of a claim frees a place under the kind's cap; the rest may have made work due.
+            ResourceEvent::UpstreamsEvaluated(_)
+            | ResourceEvent::Worked(_)
+            | ResourceEvent::ClaimReleased { .. }
+            | ResourceEvent::RolledUp { .. }
+            | ResourceEvent::CompositionAccepted(_)
+            | ResourceEvent::CompositionAbandoned { .. }
+            | ResourceEvent::RecomposeRequested { .. }
+            | ResourceEvent::SubtreeChanged(_)
+            | ResourceEvent::TeardownOpened {}
+            | ResourceEvent::FinalizerStripped { .. }
+            | ResourceEvent::Readopted { .. } => true,
+            _ => false,
+        }
+    }
+}
+
+/// Who must look again: the resource itself, those that wait on it, its owner.
+fn touch(id: ResourceId, event: &ResourceEvent, touches: &mut Vec<(ResourceId, Touch)>) {
+    match event {
+        ResourceEvent::Created(created) if created.edges.is_empty() => {}
+        ResourceEvent::Created(_) | ResourceEvent::CompositionAccepted(_) => touches.push((id, Touch::SELF)),
+        ResourceEvent::Configured(configured) => {
+            touches.push((id, Touch::SELF));
+            touches.extend(configured.released.iter().map(|upstream| (*upstream, Touch::SELF)));
+        }
+        // A gate that opened made the node due; nobody waits for that.
+        ResourceEvent::UpstreamsEvaluated(evaluated) => {
+            let moved_on =
+                evaluated.gate == converge_domain::resource::Gate::Open && !evaluated.inputs.is_empty();
+            touches.push((id, if moved_on { Touch::SELF } else { Touch::AROUND }));
+        }
+        ResourceEvent::SubtreeChanged(changed) if changed.subtree == Standing::Open => {}
+        ResourceEvent::AttemptFailed(failed) if !failed.terminal => {
+            let touch = if failed.reaction == Reaction::Teardown { Touch::AROUND } else { Touch::SELF };
+            touches.push((id, touch));
+        }
+        ResourceEvent::ClaimReleased { .. } | ResourceEvent::Progressed { .. } => {
+            touches.push((id, Touch::SELF))
+        }
+        ResourceEvent::DeletionRequested { .. } => touches.push((id, Touch::DELETION)),
+        ResourceEvent::Composed { .. }
+        | ResourceEvent::Worked(_)
+        | ResourceEvent::AttemptFailed(_)
+        | ResourceEvent::InputsRejected { .. }
+        | ResourceEvent::SubtreeChanged(_)
+        | ResourceEvent::RolledUp { .. }
+        | ResourceEvent::Propagated {}
+        | ResourceEvent::Dropped { .. }
+        | ResourceEvent::Readopted { .. } => touches.push((id, Touch::AROUND)),
+        ResourceEvent::Deleted(deleted) => {
+            touches.push((id, Touch::DEPENDENTS));
+            touches.extend(deleted.upstreams.iter().map(|upstream| (*upstream, Touch::SELF)));
+            if let Some(owner) = deleted.owner {
+                touches.push((owner, if deleted.wanted { Touch::LOST_CHILD } else { Touch::SELF }));
+            }
+        }
+        ResourceEvent::Claimed(_)
+        | ResourceEvent::ClaimMoved { .. }
+        | ResourceEvent::OutcomeFenced { .. }
+        | ResourceEvent::CompositionAbandoned { .. }
+        | ResourceEvent::RecomposeRequested { .. }
+        | ResourceEvent::TeardownOpened {}
+        | ResourceEvent::FinalizerStripped { .. } => {}
+    }
+}

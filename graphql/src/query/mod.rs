@@ -1,0 +1,23 @@
+//! What may be asked.
+
+mod events;
+mod kinds;
+mod provider_configs;
+mod resource;
+mod resources;
+mod summary;
+mod tree;
+
+use async_graphql::MergedObject;
+
+/// Reads.
+#[derive(MergedObject, Default)]
+pub struct Query(
+    resource::ResourceQuery,
+    resources::ResourcesQuery,
+    tree::TreeQuery,
+    kinds::KindsQuery,
+    provider_configs::ProviderConfigsQuery,
+    events::EventsQuery,
+    summary::SummaryQuery,
+);

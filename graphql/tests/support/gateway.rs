@@ -1,0 +1,80 @@
+//! An engine that only pretends: it answers by what it is asked about.
+
+use async_trait::async_trait;
+use converge_domain::document::Document;
+use converge_domain::resource::ResourceState;
+use converge_domain::{AggregateId, Generation, Position, ResourceId, ResourceRef, Revision};
+use converge_engine::gateway_api::{
+    Applied, ApplyAnswer, DeleteAnswer, Gateway, GatewayError, RequestContext, Verb, Violation, Why,
+};
+use std::sync::{Arc, Mutex};
+use uuid::Uuid;
+
+#[derive(Default)]
+pub struct FakeGateway {
+    pub applied: Mutex<Vec<(Vec<Document>, RequestContext)>>,
+}
+
+fn trouble(name: &str) -> Option<GatewayError> {
+    match name {
+        "conflict" => Some(GatewayError::Conflict("owned by zone/z".into())),
+        "unavailable" => Some(GatewayError::Unavailable("the queue is full".into())),
+        "missing" => Some(GatewayError::NotFound("no such resource".into())),
+        "invalid" => Some(GatewayError::Validation(vec![Violation {
+            document: 0,
+            subject: "vpc/invalid".into(),
+            pointer: "/spec/cidr".into(),
+            message: "is required".into(),
+        }])),
+        _ => None,
+    }
+}
+
+#[async_trait]
+impl Gateway for FakeGateway {
+    async fn apply(
+        &self,
+        documents: Vec<Document>,
+        context: RequestContext,
+    ) -> Result<ApplyAnswer, GatewayError> {
+        let mut applied = Vec::new();
+        for document in &documents {
+            let Document::Resource(resource) = document else { continue };
+            if let Some(error) = trouble(&resource.name) {
+                return Err(error);
+            }
+            applied.push(Applied {
+                document_type: "resource".into(),
+                kind: resource.kind.clone(),
+                name: resource.name.clone(),
+                id: AggregateId(Uuid::nil()),
+                verb: Verb::Created,
+                revision: Some(Revision(1)),
+                generation: Some(Generation(u64::MAX >> 1)),
+                warnings: vec!["stored, not built yet".into()],
+            });
+        }
+        self.applied.lock().unwrap().push((documents, context));
+        Ok(ApplyAnswer { position: Position(42), applied })
+    }
+
+    async fn delete(&self, target: ResourceRef, _: RequestContext) -> Result<DeleteAnswer, GatewayError> {
+        match trouble(&target.name) {
+            Some(error) => Err(error),
+            None => Ok(DeleteAnswer {
+                position: Position(43),
+                id: ResourceId(Uuid::nil()),
+                already: true,
+                notes: vec!["its composer makes it anew".into()],
+            }),
+        }
+    }
+
+    async fn resource(&self, _: &ResourceRef) -> Result<Option<Arc<ResourceState>>, GatewayError> {
+        Ok(None)
+    }
+
+    async fn why(&self, id: ResourceId) -> Result<Why, GatewayError> {
+        Ok(Why { sentence: format!("{id} waits for a worker.") })
+    }
+}

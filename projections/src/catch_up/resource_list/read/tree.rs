@@ -1,0 +1,73 @@
+//! A tree, depth-first, in pages.
+
+use super::super::path::{end_of_subtree, is_cut};
+use super::{Answer, FIRST_ID, ListRow, RawRow, Reader, find_row};
+use converge_domain::ResourceId;
+
+/// A row's place in the depth-first order of its tree.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TreeKey {
+    pub path: String,
+    pub depth: i32,
+    pub id: ResourceId,
+}
+
+/// One node of a tree.
+#[derive(Clone, PartialEq, Debug)]
+pub struct TreeRow {
+    /// Levels below the node that was asked for: 0 is that node itself.
+    pub depth: i32,
+    pub key: TreeKey,
+    pub row: ListRow,
+}
+
+impl Reader {
+    /// Up to `limit` nodes behind `after` of what `kind/name` heads: the node itself, then what it owns,
+    /// siblings in (kind, name) order. None: no such resource.
+    ///
+    /// # Errors
+    /// As [`Reader::page`].
+    pub async fn tree(
+        &self,
+        kind: &str,
+        name: &str,
+        after: Option<&TreeKey>,
+        limit: u32,
+    ) -> Result<Answer<Option<Vec<TreeRow>>>, sqlx::Error> {
+        let (mut tx, position) = self.snapshot().await?;
+        let Some(top) = find_row(&mut tx, kind, name).await? else {
+            return Ok(Answer { position, value: None });
+        };
+        let root = top.decode()?.state.id().root();
+        // The nil id sorts before the top's own, so that the first page starts with the top.
+        let start = after.cloned().unwrap_or_else(|| TreeKey {
+            path: top.path.clone(),
+            depth: top.depth,
+            id: FIRST_ID,
+        });
+        let rows = sqlx::query_as::<_, RawRow>(include_str!("../tree.sql"))
+            .bind(root.0)
+            .bind(start.path)
+            .bind(start.depth)
+            .bind(start.id.0)
+            .bind(end_of_subtree(&top.path))
+            .bind(is_cut(&top.path).then_some(top.id))
+            .bind(i64::from(limit))
+            // See `Reader::page`.
+            .persistent(false)
+            .fetch_all(&mut *tx)
+            .await?;
+        tx.commit().await?;
+        let value = rows
+            .into_iter()
+            .map(|raw| {
+                Ok(TreeRow {
+                    depth: raw.depth - top.depth,
+                    row: raw.decode()?,
+                    key: TreeKey { path: raw.path, depth: raw.depth, id: ResourceId(raw.id) },
+                })
+            })
+            .collect::<Result<_, sqlx::Error>>()?;
+        Ok(Answer { position, value: Some(value) })
+    }
+}

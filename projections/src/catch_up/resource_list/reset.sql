@@ -1,0 +1,6 @@
+-- Empties the projection's tables before a build from the start. Locks the rows until commit.
+-- Not TRUNCATE: its lock would keep readers out until the commit, and snapshots taken before it would
+-- see empty tables.
+WITH listed AS (DELETE FROM projections.resource_list),
+     known AS (DELETE FROM projections.resource_identity)
+DELETE FROM projections.phase_count

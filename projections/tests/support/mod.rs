@@ -1,0 +1,6 @@
+//! What the tests of this crate share.
+
+pub mod database;
+pub mod feed;
+pub mod four_ways;
+pub mod story;
