@@ -55,6 +55,8 @@ pub struct Follow<T> {
     link: Option<Link>,
     backoff: Duration,
     retry_at: Option<Instant>,
+    /// The present interruption has been handed out.
+    told: bool,
     item: PhantomData<fn() -> T>,
 }
 
@@ -88,6 +90,7 @@ impl Client {
             link: None,
             backoff: BACKOFF_MIN,
             retry_at: None,
+            told: false,
             item: PhantomData,
         }
     }
@@ -109,6 +112,7 @@ impl<T: Positioned> Follow<T> {
                 Ok(Some(item)) if item.position() > self.from => {
                     self.from = item.position();
                     self.backoff = BACKOFF_MIN;
+                    self.told = false;
                     return Ok(Followed::Item(item));
                 }
                 Ok(_) => continue,
@@ -117,10 +121,17 @@ impl<T: Positioned> Follow<T> {
             self.link = None;
             self.retry_at = Some(Instant::now() + self.backoff);
             self.backoff = (self.backoff * 2).min(BACKOFF_MAX);
-            return match broken {
-                Broken::Link(reason) => Ok(Followed::Interrupted { from: self.from, reason }),
-                Broken::Refused(error) => Err(error),
-            };
+            match broken {
+                // Told once; that it is still away is no news.
+                Broken::Link(reason) if self.told => {
+                    tracing::debug!(from = self.from, reason, "still interrupted");
+                }
+                Broken::Link(reason) => {
+                    self.told = true;
+                    return Ok(Followed::Interrupted { from: self.from, reason });
+                }
+                Broken::Refused(error) => return Err(error),
+            }
         }
     }
 

@@ -32,8 +32,9 @@ pub async fn start(
 ) -> anyhow::Result<JoinSet<anyhow::Result<()>>> {
     let pool = pool(url).await?;
     postgres::migrate(&pool).await.context("cannot migrate the database")?;
-    let store: Arc<dyn Store> =
-        Arc::new(PgStore::connect(url, PgOptions::default()).await.context("cannot open the event store")?);
+    let store = PgStore::connect(url, PgOptions::default()).await.context("cannot open the event store")?;
+    let pools = [pool.clone(), store.pool().clone()];
+    let store: Arc<dyn Store> = Arc::new(store);
     let log = Log::start(store.clone(), Arc::new(StateProjector), LogConfig::default()).await?;
     let feed: Arc<dyn Feed> = Arc::new(log.tail());
 
@@ -80,6 +81,10 @@ pub async fn start(
         while broker.join_next().await.is_some() {}
         engine.shutdown().await;
         log.shutdown().await;
+        // Closed from this side: an embedded server that stops next would have to cut them off.
+        for pool in pools {
+            pool.close().await;
+        }
         brokered
     });
     Ok(parts)

@@ -8,6 +8,7 @@ mod events;
 mod exits;
 mod fake;
 mod migrate;
+mod server;
 mod show;
 mod things;
 mod wait;
