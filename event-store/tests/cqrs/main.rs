@@ -70,7 +70,7 @@ async fn postgres_es_reads_what_the_log_appended() {
         assert_eq!(theirs.event_type, ours.event.event_type());
         assert_eq!(
             theirs.payload.to_string(),
-            serde_json::to_value(&ours.event_payload()).unwrap().to_string()
+            serde_json::to_value(ours.event_payload()).unwrap().to_string()
         );
         assert_eq!(theirs.metadata["actor"], "test");
     }
