@@ -1,5 +1,7 @@
 //! The documents of the demo are what they claim to be.
 
+#![expect(clippy::unwrap_used, reason = "a test stops at what it did not expect")]
+
 use converge_builtin::Stdio;
 use converge_sdk::{Provider, ProviderConfig, Reaction, Request};
 use serde_json::{Value, json};

@@ -1,5 +1,7 @@
 //! Real programs, with all the ways in which programs end.
 
+#![expect(clippy::unwrap_used, reason = "a test stops at what it did not expect")]
+
 use converge_builtin::{STDSHELL_KIND, StdShell, Stdio};
 use converge_sdk::{Input, Outcome, Provider, ProviderConfig, Reaction, Request, TaskError};
 use serde_json::{Value, json};
