@@ -76,7 +76,9 @@ impl Rig {
         let effects = self.state.take_effects().into_iter();
         effects
             .filter_map(|effect| match effect {
-                Effect::Record(TaskOutcome { result: TaskResult::Failure { message, .. }, .. }) => Some(message),
+                Effect::Record(TaskOutcome { result: TaskResult::Failure { message, .. }, .. }) => {
+                    Some(message)
+                }
                 _ => None,
             })
             .collect()
@@ -93,11 +95,7 @@ fn offer(kind: &str, ready: bool) -> Offer {
 
 fn task(kind: &str) -> Task {
     Task {
-        fence: Fence {
-            id: ResourceId(Uuid::new_v4()),
-            epoch: Epoch(1),
-            claim_id: ClaimId(Uuid::new_v4()),
-        },
+        fence: Fence { id: ResourceId(Uuid::new_v4()), epoch: Epoch(1), claim_id: ClaimId(Uuid::new_v4()) },
         kind: kind_ref(kind),
         provider: kind.to_owned(),
         name: "n".to_owned(),
