@@ -69,8 +69,8 @@ impl Command {
     /// Servers tell what they do; clients speak when something is wrong.
     const fn log_level(&self) -> &'static str {
         match self {
-            Self::Serve(_) | Self::Worker(_) | Self::Dev(_) => "info",
-            _ => "warn",
+            Self::Serve(_) | Self::Worker(_) | Self::Dev(_) => "info,sqlx_core::pool=error",
+            _ => "warn,sqlx_core::pool=error",
         }
     }
 }
