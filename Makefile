@@ -1,7 +1,7 @@
 # The few commands a person needs, from a fresh clone to a running demo. Each does its own set-up and works as
 # root and as an ordinary user.
 #
-# One profile serves build, demo and tests, so that nothing is compiled twice: a clean debug build takes about as long as
+# Demo and tests use the same profile, so that few things are compiled twice: a clean debug build takes about as long as
 # a clean release build, and the demo waits for PostgreSQL more than for our code. For figures: make demo PROFILE=release
 
 PROFILE ?= dev
@@ -24,8 +24,9 @@ build: setup ## Builds every program of the workspace
 demo: build ## Starts everything, applies the example landing zone and shows its progress
 	$(OUT)/converge demo $(ARGS)
 
+# All targets: with the tests' own features switched on, exactly what `cargo test` needs and nothing that it builds again.
 test: setup ## Runs all tests against one throw-away PostgreSQL server
-	cargo build --locked --workspace --bins --profile $(PROFILE)
+	cargo build --locked --workspace --all-targets --profile $(PROFILE)
 	$(OUT)/xtask test --profile $(if $(filter dev,$(PROFILE)),test,$(PROFILE)) $(ARGS)
 
 lint: setup ## Checks formatting, clippy and the repository's own rules

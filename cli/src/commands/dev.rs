@@ -31,6 +31,7 @@ pub async fn run(args: DevArgs) -> Outcome {
         database,
         listen: args.listen.listen,
         broker_listen: args.listen.broker_listen,
+        builtin_worker: true,
     };
     console::note("converge is starting");
     until_signal(options, |running| {

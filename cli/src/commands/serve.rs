@@ -75,6 +75,7 @@ pub async fn run(args: ServeArgs) -> Outcome {
         database: args.database.required()?,
         listen: args.listen.listen,
         broker_listen: args.listen.broker_listen,
+        builtin_worker: false,
     };
     until_signal(options, |_| {}).await
 }

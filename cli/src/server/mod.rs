@@ -64,6 +64,8 @@ pub struct ServerOptions {
     pub listen: SocketAddr,
     /// Port 0 takes a free one.
     pub broker_listen: SocketAddr,
+    /// Run the built-in worker in this process too.
+    pub builtin_worker: bool,
 }
 
 /// The listeners that the role has.
@@ -96,7 +98,12 @@ pub async fn run(options: ServerOptions, shutdown: CancellationToken) -> anyhow:
     let opened = database::open(options.database).await?;
     let listeners = Listeners { http, broker };
     let parts = match wiring::start(&opened.url, options.role, listeners, shutdown.clone()).await {
-        Ok(parts) => parts,
+        Ok(mut parts) => {
+            if let (true, Some(broker)) = (options.builtin_worker, addresses.1) {
+                parts.spawn(builtin_worker(broker, shutdown.clone()));
+            }
+            parts
+        }
         Err(error) => {
             shutdown.cancel();
             opened.close().await;
@@ -111,6 +118,18 @@ pub async fn run(options: ServerOptions, shutdown: CancellationToken) -> anyhow:
         shutdown,
         opened,
     })
+}
+
+/// The built-in worker, dialling this process's own broker as any other worker would.
+async fn builtin_worker(broker: SocketAddr, shutdown: CancellationToken) -> anyhow::Result<()> {
+    let worker = converge_sdk::Worker::builder()
+        .settings(converge_sdk::Settings {
+            brokers: vec![broker.to_string()],
+            ..converge_sdk::Settings::from_env()?
+        })
+        .providers(converge_builtin::providers(|name| std::env::var(name).ok()))
+        .build()?;
+    worker.run(shutdown).await.context("the built-in worker failed")
 }
 
 /// Brings the schema up to date and does nothing else.

@@ -4,8 +4,8 @@ use super::output::{self, Output};
 use crate::engine::Core;
 use converge_domain::composition::{EdgeItem, Graph};
 use converge_domain::json::pointer::Pointer;
-use converge_domain::resource::ResourceState;
-use converge_domain::{ClaimId, KindRef, ResourceRef};
+use converge_domain::resource::{FieldFlow, ResourceState};
+use converge_domain::{ClaimId, KindRef, ResourceRef, value_flow};
 use converge_event_store::StoreError;
 use std::collections::HashMap;
 
@@ -75,7 +75,7 @@ pub(super) fn graph(output: &Output) -> Result<Graph, Vec<String>> {
 }
 
 fn check_children(core: &Core, composer: &ResourceState, output: &Output) -> Vec<String> {
-    let pending = pending_by_child(&output.edges);
+    let flows = flows_by_child(&output.edges);
     let mut violations = Vec::new();
     for child in &output.children {
         let subject = format!("{}/{}", child.kind, child.name);
@@ -87,9 +87,15 @@ fn check_children(core: &Core, composer: &ResourceState, output: &Output) -> Vec
             violations.push(format!("{subject}: there is no kind {kind}; apply its manifest first"));
             continue;
         };
+        let flows: &[&FieldFlow] =
+            flows.get(&(child.kind.as_str(), child.name.as_str())).map_or(&[], Vec::as_slice);
+        for violation in value_flow::check_flows(&child.spec, flows.iter().copied()) {
+            violations.push(format!("{subject} /spec{}: {}", violation.pointer, violation.message));
+        }
         let Some(schema) = &entry.spec_schema else { continue };
-        let pointers = pending.get(&(child.kind.as_str(), child.name.as_str()));
-        for violation in schema.violations_pending(&child.spec, pointers.map_or(&[], Vec::as_slice)) {
+        let pending: Vec<_> =
+            flows.iter().filter_map(|flow| Pointer::parse(&flow.dependent_field).ok()).collect();
+        for violation in schema.violations_pending(&child.spec, &pending) {
             violations.push(format!("{subject} /spec{}: {}", violation.pointer, violation.message));
         }
         if violations.len() > 1000 {
@@ -99,13 +105,12 @@ fn check_children(core: &Core, composer: &ResourceState, output: &Output) -> Vec
     violations
 }
 
-/// Targets that value flows will fill, by child.
-fn pending_by_child(edges: &[EdgeItem]) -> HashMap<(&str, &str), Vec<Pointer>> {
-    let mut pending: HashMap<(&str, &str), Vec<Pointer>> = HashMap::new();
+/// The flows into each child.
+fn flows_by_child(edges: &[EdgeItem]) -> HashMap<(&str, &str), Vec<&FieldFlow>> {
+    let mut flows: HashMap<(&str, &str), Vec<&FieldFlow>> = HashMap::new();
     for edge in edges {
         let ResourceRef { kind, name } = &edge.from;
-        let pointers = edge.values.iter().filter_map(|flow| Pointer::parse(&flow.dependent_field).ok());
-        pending.entry((kind, name)).or_default().extend(pointers);
+        flows.entry((kind, name)).or_default().extend(&edge.values);
     }
-    pending
+    flows
 }

@@ -4,6 +4,7 @@ use super::Dispatcher;
 use crate::compose::{Acceptance, accept};
 use crate::dispatch::{DispatchError, Recorded, TaskOutcome, TaskResult};
 use bytes::Bytes;
+use converge_domain::json;
 use converge_domain::kind::{Emit, Manifest};
 use converge_domain::resource::{
     Outcome, Reaction, RecordOutcome, ResourceCommand, ResourceError, ResourceEvent, ResourceState,
@@ -149,6 +150,9 @@ fn parsed_status(status: Option<&Bytes>) -> Result<Option<Arc<Value>>, String> {
         return Err(format!("the status has {} bytes; at most {STATUS_BYTES_MAX} are taken", bytes.len()));
     }
     match serde_json::from_slice::<Value>(bytes) {
+        Ok(value @ Value::Object(_)) if json::depth(&value) > json::DEPTH_MAX => {
+            Err(format!("the status nests deeper than {} levels", json::DEPTH_MAX))
+        }
         Ok(value @ Value::Object(_)) => Ok(Some(Arc::new(value))),
         Ok(_) => Err("the status is not a JSON object".to_owned()),
         Err(error) => Err(format!("the status is not JSON: {error}")),

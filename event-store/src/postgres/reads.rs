@@ -157,6 +157,23 @@ impl PgStore {
         resource_ids(&run(query.fetch_all(&self.pool)).await?)
     }
 
+    pub(super) async fn dependents_of_many(
+        &self,
+        upstreams: &[ResourceId],
+        limit: u32,
+    ) -> Result<Vec<(ResourceId, ResourceId)>, StoreError> {
+        let upstreams: Vec<Uuid> = upstreams.iter().map(|id| id.0).collect();
+        let query = sqlx::query(include_str!("sql/dependents_many.sql"));
+        let rows = run(query.bind(upstreams).bind(i64::from(limit)).fetch_all(&self.pool)).await?;
+        rows.iter()
+            .map(|row| {
+                let upstream: Uuid = row.try_get("upstream").map_err(|error| classify(&error))?;
+                let dependent: Uuid = row.try_get("dependent").map_err(|error| classify(&error))?;
+                Ok((ResourceId(upstream), ResourceId(dependent)))
+            })
+            .collect()
+    }
+
     pub(super) async fn children_of(
         &self,
         parent: ResourceId,

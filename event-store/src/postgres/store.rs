@@ -76,6 +76,14 @@ impl Store for PgStore {
         self.dependents_of(upstream, after, limit).await
     }
 
+    async fn dependents_many(
+        &self,
+        upstreams: &[ResourceId],
+        limit: u32,
+    ) -> Result<Vec<(ResourceId, ResourceId)>, StoreError> {
+        self.dependents_of_many(upstreams, limit).await
+    }
+
     async fn children(
         &self,
         parent: ResourceId,

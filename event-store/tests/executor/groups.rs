@@ -4,7 +4,7 @@ use crate::support::{config_address, declare, delete, group, id};
 use crate::{log, log_with, memory};
 use converge_domain::provider_config::ProviderConfigError;
 use converge_domain::{AnyState, CommandId, DomainError, Position};
-use converge_event_store::{ExecuteError, LogConfig, Store};
+use converge_event_store::{ExecuteError, LogConfig};
 use uuid::Uuid;
 
 const NOT_FOUND: DomainError = DomainError::ProviderConfig(ProviderConfigError::NotFound);
@@ -31,8 +31,7 @@ async fn commands_of_one_aggregate_that_queue_together_chain_in_one_batch() {
     let (_, store) = memory();
     let log = log(&store).await;
     let a = id();
-    let answers: Vec<_> =
-        (0..50).map(|n| log.submit(group(vec![(a, declare("a", n))])).unwrap()).collect();
+    let answers: Vec<_> = (0..50).map(|n| log.submit(group(vec![(a, declare("a", n))])).unwrap()).collect();
     for (n, answer) in (1..).zip(answers) {
         assert_eq!(answer.await.unwrap().unwrap().position, Position(n));
     }
@@ -82,7 +81,9 @@ async fn a_refusal_behind_an_uncommitted_change_waits_for_its_fate() {
     let first = log.submit(group(vec![(a, delete())])).unwrap();
     let second = log.submit(group(vec![(a, delete())])).unwrap();
     assert!(first.await.unwrap().is_ok());
-    assert!(matches!(second.await.unwrap(), Err(ExecuteError::Domain { step: 0, error }) if error == NOT_FOUND));
+    assert!(
+        matches!(second.await.unwrap(), Err(ExecuteError::Domain { step: 0, error }) if error == NOT_FOUND)
+    );
 }
 
 #[tokio::test]

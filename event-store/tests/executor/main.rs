@@ -1,7 +1,9 @@
 //! The executor's promises, mostly on the store in memory, where failures can be had on demand.
 
+mod demotion;
 mod failures;
 mod groups;
+mod property;
 mod racing;
 mod stream;
 #[path = "../support/mod.rs"]

@@ -16,9 +16,9 @@ async fn a_thousand_racing_conflicts(store: Arc<dyn Store>) {
         let log = processes[usize::try_from(n % 2).unwrap()].clone();
         let at = usize::try_from(n % 10).unwrap();
         let target = aggregates[at];
-        tasks.spawn(async move {
-            log.execute(group(vec![(target, declare(&format!("name-{at}"), n))])).await
-        });
+        tasks.spawn(
+            async move { log.execute(group(vec![(target, declare(&format!("name-{at}"), n))])).await },
+        );
     }
     let mut done = 0;
     while let Some(result) = tasks.join_next().await {

@@ -95,7 +95,8 @@ print(json.dumps({"status": {"q": q}}))'"#;
 
 #[tokio::test]
 async fn a_composer_prints_its_children_and_their_numbers_are_not_touched() {
-    let script = r#"echo '{"children":[{"kind":"a","kind_version":1,"name":"x","spec":{"n":1.10}}],"edges":[]}'"#;
+    let script =
+        r#"echo '{"children":[{"kind":"a","kind_version":1,"name":"x","spec":{"n":1.10}}],"edges":[]}'"#;
     let outcome = Stdio::for_kind("fleet").work(request(Reaction::Compose, script, json!({}))).await.unwrap();
     let children = outcome.get_composition().children();
     assert_eq!(children, [r#"{"kind":"a","kind_version":1,"name":"x","spec":{"n":1.10}}"#]);
@@ -191,7 +192,8 @@ async fn a_config_that_cannot_work_is_terminal_and_says_what_is_wrong() {
 
 #[tokio::test]
 async fn programs_do_not_see_the_workers_environment() {
-    let outcome = sh(r#"echo "{\"status\":{\"cargo\":\"$CARGO_MANIFEST_DIR\",\"path\":\"$PATH\"}}""#).await.unwrap();
+    let outcome =
+        sh(r#"echo "{\"status\":{\"cargo\":\"$CARGO_MANIFEST_DIR\",\"path\":\"$PATH\"}}""#).await.unwrap();
     assert_eq!(status(&outcome)["cargo"], "");
     assert_ne!(status(&outcome)["path"], "");
 }
@@ -237,7 +239,8 @@ async fn a_script_fails_as_its_exit_says_and_its_teardown_runs_on_deletion() {
     let error = shell(Reaction::Work, json!({ "script": "exit 3" })).await.unwrap_err();
     assert_eq!((error.is_terminal(), error.message()), (false, "exit status 3"));
     shell(Reaction::Teardown, json!({ "script": "exit 1" })).await.unwrap();
-    let error = shell(Reaction::Teardown, json!({ "script": "true", "teardown": "exit 4" })).await.unwrap_err();
+    let error =
+        shell(Reaction::Teardown, json!({ "script": "true", "teardown": "exit 4" })).await.unwrap_err();
     assert_eq!(error.message(), "exit status 4");
 }
 

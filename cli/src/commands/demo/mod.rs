@@ -66,6 +66,7 @@ pub async fn run(args: DemoArgs) -> Outcome {
         database: Database::Embedded { data_dir, throw_away },
         listen: args.listen,
         broker_listen: args.broker_listen,
+        builtin_worker: false,
     };
     let signal = server::signal()?;
     let shutdown = CancellationToken::new();

@@ -1,6 +1,6 @@
 //! What a broker does with a worker that does not keep to the protocol.
 
-use crate::engine::{self, FakeEngine, Fact, PATIENCE, Server, task};
+use crate::engine::{self, Fact, FakeEngine, PATIENCE, Server, task};
 use converge_broker::BrokerConfig;
 use converge_engine::dispatch::{Fence, Recorded, TaskResult};
 use converge_protocol::v1::{self, broker_client::BrokerClient, down, up};
@@ -121,7 +121,12 @@ async fn a_subscription_that_makes_no_sense_ends_the_stream_with_the_reason() {
         (
             {
                 let mut frame = subscribe();
-                let running = v1::Running { fence: Some(fence()), kind: "vpc".to_owned(), kind_version: 1, deadline_ms: 0 };
+                let running = v1::Running {
+                    fence: Some(fence()),
+                    kind: "vpc".to_owned(),
+                    kind_version: 1,
+                    deadline_ms: 0,
+                };
                 frame.running.push(running);
                 up::Frame::Subscribe(frame)
             },
@@ -175,7 +180,8 @@ async fn frames_about_nothing_are_ignored_and_the_worker_is_served_all_the_same(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_outcome_for_a_claim_that_is_not_live_is_recorded_as_fenced_and_a_heartbeat_for_one_is_cancelled() {
+async fn an_outcome_for_a_claim_that_is_not_live_is_recorded_as_fenced_and_a_heartbeat_for_one_is_cancelled()
+{
     let (engine, server) = start().await;
     let mut raw = Raw::subscribed(&server).await;
     let stale = task("vpc", "stale").fence;
@@ -238,7 +244,8 @@ async fn a_composition_that_lost_a_frame_is_a_transient_failure_and_prunes_nothi
         raw.hear_task().await;
         for index in indexes {
             let items = vec!["{}".into()];
-            let chunk = v1::OutcomeChunk { fence: Some(wire(&fence)), index, part: "children".to_owned(), items };
+            let chunk =
+                v1::OutcomeChunk { fence: Some(wire(&fence)), index, part: "children".to_owned(), items };
             raw.say(up::Frame::Chunk(chunk)).await;
         }
         raw.say(success(wire(&fence), counts.clone())).await;
@@ -296,8 +303,12 @@ async fn nothing_is_staged_for_a_claim_that_the_worker_does_not_hold() {
     let (engine, server) = start().await;
     let mut raw = Raw::subscribed(&server).await;
     let stale = task("vpc", "stale").fence;
-    let chunk =
-        v1::OutcomeChunk { fence: Some(wire(&stale)), index: 0, part: "children".to_owned(), items: vec!["{}".into()] };
+    let chunk = v1::OutcomeChunk {
+        fence: Some(wire(&stale)),
+        index: 0,
+        part: "children".to_owned(),
+        items: vec!["{}".into()],
+    };
     raw.say(up::Frame::Chunk(chunk)).await;
     let fence = engine.enqueue(task("vpc", "a"));
     raw.hear_task().await;

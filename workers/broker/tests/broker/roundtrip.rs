@@ -1,6 +1,6 @@
 //! What every task goes through.
 
-use crate::engine::{self, FakeEngine, Fact, task};
+use crate::engine::{self, Fact, FakeEngine, task};
 use crate::worker::{run, scripted};
 use converge_broker::BrokerConfig;
 use converge_engine::dispatch::{InputPart, Recorded, TaskResult};
@@ -139,22 +139,25 @@ async fn a_large_input_is_read_only_as_fast_as_the_handler_consumes_it() {
     let reading = Arc::clone(&engine);
     let _worker = run(
         &server,
-        vec![scripted("fleet", move |mut request: Request| {
-            let (mut wait, engine) = (wait.clone(), Arc::clone(&reading));
-            async move {
-                wait.wait_for(|go| *go).await?;
-                let before = *engine.pages_read.lock().unwrap();
-                let mut items = Vec::<usize>::new();
-                while let Some((part, page)) = request.input.next_page().await? {
-                    assert_eq!(part, "descendants");
-                    for item in page {
-                        items.push(Json::parse(&item)?);
+        vec![
+            scripted("fleet", move |mut request: Request| {
+                let (mut wait, engine) = (wait.clone(), Arc::clone(&reading));
+                async move {
+                    wait.wait_for(|go| *go).await?;
+                    let before = *engine.pages_read.lock().unwrap();
+                    let mut items = Vec::<usize>::new();
+                    while let Some((part, page)) = request.input.next_page().await? {
+                        assert_eq!(part, "descendants");
+                        for item in page {
+                            items.push(Json::parse(&item)?);
+                        }
                     }
+                    let whole = items == (0..PAGES).collect::<Vec<_>>();
+                    Ok(Outcome::new().status(json!({ "before": before, "whole": whole })))
                 }
-                let whole = items == (0..PAGES).collect::<Vec<_>>();
-                Ok(Outcome::new().status(json!({ "before": before, "whole": whole })))
-            }
-        }), scripted("small", async |_| Ok(Outcome::new()))],
+            }),
+            scripted("small", async |_| Ok(Outcome::new())),
+        ],
     );
     let mut rollup = task("fleet", "big");
     rollup.paged_input = Some(InputPart::Descendants);
@@ -194,8 +197,10 @@ async fn a_provider_that_is_not_ready_parks_its_kind_and_no_other() {
 async fn a_kind_taught_after_the_worker_connected_is_served() {
     let engine = FakeEngine::new(&["other"]);
     let server = engine::start(&engine, BrokerConfig::default()).await;
-    let _worker =
-        run(&server, vec![scripted("late", async |_| Ok(Outcome::new())), scripted("other", async |_| Ok(Outcome::new()))]);
+    let _worker = run(
+        &server,
+        vec![scripted("late", async |_| Ok(Outcome::new())), scripted("other", async |_| Ok(Outcome::new()))],
+    );
     engine.served(&[("other", 1)]).await;
     engine.teach("late", "late");
     let fence = engine.enqueue(task("late", "a"));

@@ -8,7 +8,8 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-type Handler = dyn Fn(Request) -> Pin<Box<dyn Future<Output = Result<Outcome, TaskError>> + Send>> + Send + Sync;
+type Handler =
+    dyn Fn(Request) -> Pin<Box<dyn Future<Output = Result<Outcome, TaskError>> + Send>> + Send + Sync;
 
 pub struct Scripted {
     kind: String,

@@ -19,7 +19,10 @@ struct Reader {
 }
 
 impl Reader {
-    fn start<R>(source: Option<R>, mut take: impl FnMut(&mut VecDeque<u8>, &[u8]) -> bool + Send + 'static) -> Self
+    fn start<R>(
+        source: Option<R>,
+        mut take: impl FnMut(&mut VecDeque<u8>, &[u8]) -> bool + Send + 'static,
+    ) -> Self
     where
         R: AsyncRead + Unpin + Send + 'static,
     {

@@ -43,7 +43,9 @@ impl Answer {
         }
         serde_json::from_slice(stdout).map_err(|error| {
             let start = String::from_utf8_lossy(stdout.get(..80.min(stdout.len())).unwrap_or_default());
-            TaskError::transient(format!("the program's output is not an answer: {error}; it starts `{start}`"))
+            TaskError::transient(format!(
+                "the program's output is not an answer: {error}; it starts `{start}`"
+            ))
         })
     }
 
@@ -57,9 +59,11 @@ impl Answer {
             (false, Some(after)) => Outcome::new().requeue_after(after),
             (false, None) => Outcome::new(),
         };
-        outcome = outcome
-            .differs(self.differs)
-            .composition(Composition::raw(self.children, self.edges, self.configs));
+        outcome = outcome.differs(self.differs).composition(Composition::raw(
+            self.children,
+            self.edges,
+            self.configs,
+        ));
         if let Some(status) = self.status {
             outcome = outcome.status(status);
         }

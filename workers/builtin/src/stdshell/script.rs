@@ -70,9 +70,7 @@ impl Ran {
         match self.code {
             Some(0) => Ok(self.stdout),
             Some(TERMINAL_EXIT) => Err(terminal(format!("exit status 2{}", said(&self.stderr_tail)))),
-            Some(code) => {
-                Err(TaskError::transient(format!("exit status {code}{}", said(&self.stderr_tail))))
-            }
+            Some(code) => Err(TaskError::transient(format!("exit status {code}{}", said(&self.stderr_tail)))),
             None => Err(TaskError::transient(format!("{}{}", self.how, said(&self.stderr_tail)))),
         }
     }
