@@ -153,6 +153,7 @@ impl Core {
             command_id: None::<CommandId>,
             metadata: self.log_metadata(command.name()),
             steps: vec![(resource_address(id), AnyCommand::Resource(command))],
+            ..CommandGroup::default()
         }
     }
 

@@ -39,6 +39,7 @@ fn declare(name: &str) -> CommandGroup {
             Address { aggregate_type: AggregateType::Resource, id: id.into() },
             AnyCommand::Resource(ResourceCommand::Declare(Box::new(declare))),
         )],
+        ..CommandGroup::default()
     }
 }
 

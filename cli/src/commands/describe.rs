@@ -168,7 +168,8 @@ fn block(value: &Value) -> String {
         return " {}".to_owned();
     }
     let text = crate::output::yaml(value).unwrap_or_else(|_| value.to_string());
-    let mut block = text.lines().take(BLOCK_LINES_MAX).fold(String::new(), |block, line| block + "\n  " + line);
+    let mut block =
+        text.lines().take(BLOCK_LINES_MAX).fold(String::new(), |block, line| block + "\n  " + line);
     let more = text.lines().count().saturating_sub(BLOCK_LINES_MAX);
     if more > 0 {
         block.push_str(&format!("\n  … and {more} more lines; `get -o yaml` shows all"));

@@ -1,4 +1,4 @@
-//! Applying an accepted output: creates and updates in dependency order, then drop marks, then `Composed`.
+//! Applying an accepted output: drop marks, creates and updates in dependency order, then `Composed`.
 
 use super::accept;
 use super::output::{self, Output};
@@ -103,6 +103,11 @@ impl Shared {
         let ids = self.child_ids(&output).await?;
         let edges = edges_by_child(&output, &ids);
 
+        // Drop marks come first: each records who leans on the dropped child *before* this pass gives those
+        // another upstream, so that a crash between the two cannot lose it. Removal comes after `Composed`.
+        let wanted: HashSet<ResourceId> = ids.values().copied().collect();
+        let dropped = self.drop_unwanted(id, pass, &wanted).await?;
+
         let mut ancestors = vec![id];
         ancestors.extend(&composer.id().ancestors);
         let writer = Writer {
@@ -118,9 +123,6 @@ impl Shared {
             created += new;
             changed += updated;
         }
-        let wanted: HashSet<ResourceId> = ids.into_values().collect();
-        let dropped = self.drop_unwanted(id, pass, &wanted).await?;
-
         let at = self.core().now();
         let complete = ResourceCommand::CompletePass { pass_id: pass.pass_id, created, changed, dropped, at };
         match self.core().execute(id, complete).await {

@@ -4,6 +4,7 @@ use super::Dispatcher;
 use crate::dispatch::{ClaimRequest, DispatchError, Task};
 use crate::evaluate::Touch;
 use crate::registry::KindEntry;
+use converge_domain::guard::Guard;
 use converge_domain::resource::{ClaimTask, ResourceCommand, ResourceState};
 use converge_domain::{ClaimId, ResourceId};
 use converge_event_store::ExecuteError;
@@ -16,10 +17,11 @@ const PAGE_MAX: usize = 1000;
 impl Dispatcher {
     pub(super) async fn claim_due(&self, request: ClaimRequest) -> Result<Vec<Task>, DispatchError> {
         let Some(entry) = self.core.registry.kind(&request.kind) else { return Ok(vec![]) };
+        let limit = cap(&entry).map_or(request.limit, |cap| cap.min(request.limit));
         let mut tasks = Vec::new();
         let mut cursor = None;
-        while tasks.len() < request.limit {
-            let page = (2 * (request.limit - tasks.len())).clamp(16, PAGE_MAX);
+        while tasks.len() < limit {
+            let page = (2 * (limit - tasks.len())).clamp(16, PAGE_MAX);
             let rows = self
                 .core
                 .store
@@ -32,7 +34,7 @@ impl Dispatcher {
 
             let candidates = Claiming::begin(self, rows.iter().map(|row| row.id));
             let mut eligible = self.eligible(&candidates.ids).await?;
-            eligible.truncate(request.limit - tasks.len());
+            eligible.truncate(limit - tasks.len());
             let claims = eligible.iter().map(|(id, _)| self.claim_one(*id, &entry, &request));
             for task in futures::future::join_all(claims).await {
                 tasks.extend(task);
@@ -53,7 +55,13 @@ impl Dispatcher {
             deadline_secs: entry.manifest.knobs.task_deadline_secs.unwrap_or(0),
             at: self.core.now(),
         };
-        match self.core.execute(id, ResourceCommand::Claim(Box::new(claim))).await {
+        let mut group = self.core.group(id, ResourceCommand::Claim(Box::new(claim)));
+        // A claim that loses a race is not repeated: whoever won it says so, and what held it back wakes the kind.
+        group.attempts_max = Some(1);
+        if cap(entry).is_some() {
+            group.guards.push(Guard::UnderCap { kind: request.kind.clone() });
+        }
+        match self.core.log.execute(group).await {
             Ok(committed) => {
                 let state: Arc<ResourceState> = committed.steps.first()?.state.as_resource()?.clone();
                 self.task(&state, entry)
@@ -62,12 +70,20 @@ impl Dispatcher {
             Err(ExecuteError::Domain { .. }) => None,
             Err(error) => {
                 tracing::debug!(%id, %error, "a claim did not go through");
-                // A guard kept failing: an upstream or ancestor moved. Looking again sets the gate right.
-                self.evaluator.touch([(id, Touch::SELF)]);
+                // An upstream or ancestor moved: looking again sets the gate right. At the cap there is nothing to
+                // look at; the end of a claim wakes the kind.
+                if cap(entry).is_none() {
+                    self.evaluator.touch([(id, Touch::SELF)]);
+                }
                 None
             }
         }
     }
+}
+
+/// The kind's `max_inflight`, if it has one.
+fn cap(entry: &KindEntry) -> Option<usize> {
+    entry.manifest.knobs.max_inflight.filter(|cap| *cap > 0).map(|cap| cap as usize)
 }
 
 /// Candidates that no other claim of this process is under way for; given back on drop.

@@ -2,11 +2,11 @@
 
 use super::check::{Findings, Kinds};
 use super::plan::{Planned, plan};
-use super::{EngineGateway, metadata, refused};
+use super::{EngineGateway, metadata, refused, unavailable};
 use crate::gateway_api::{Applied, ApplyAnswer, GatewayError, RequestContext, Verb, Violation};
 use converge_domain::document::Document;
 use converge_domain::resource::{ResourceError, ResourceEvent};
-use converge_domain::{AnyEvent, DomainError};
+use converge_domain::{AggregateType, AnyEvent, DomainError, KindRef};
 use converge_event_store::{CommandGroup, Committed, ExecuteError, StepResult};
 
 /// Most documents of one request.
@@ -28,6 +28,11 @@ impl EngineGateway {
                 message: format!("at most {DOCUMENTS_MAX} documents go in one request; split it"),
             }]));
         }
+        self.core
+            .registry
+            .know(self.core.store.as_ref(), &kinds_of(&documents))
+            .await
+            .map_err(unavailable)?;
         let mut findings = Findings::default();
         let kinds = Kinds::new(&self.core.registry, &documents, &mut findings);
         findings.check(&kinds, &documents);
@@ -40,9 +45,13 @@ impl EngineGateway {
                 command_id: context.command_id,
                 metadata: metadata(context),
                 steps: planned.iter().map(|step| (step.address, step.command.clone())).collect(),
+                ..CommandGroup::default()
             };
             match self.core.log.execute(group).await {
-                Ok(committed) => return Ok(answer(&planned, &committed, &findings)),
+                Ok(committed) => {
+                    self.learn(&planned).await?;
+                    return Ok(answer(&planned, &committed, &findings));
+                }
                 Err(ExecuteError::NameTaken) => {}
                 Err(ExecuteError::Domain { step, error }) => {
                     return Err(self.explained(&planned, step, error).await);
@@ -51,6 +60,17 @@ impl EngineGateway {
             }
         }
         Err(GatewayError::Conflict("other writers keep taking the same names; try again".to_owned()))
+    }
+
+    /// What was just published is known here before the answer goes out: the next request may build on it.
+    async fn learn(&self, planned: &[Planned]) -> Result<(), GatewayError> {
+        for aggregate_type in [AggregateType::Kind, AggregateType::ProviderConfig] {
+            if planned.iter().any(|step| step.address.aggregate_type == aggregate_type) {
+                let store = self.core.store.as_ref();
+                self.core.registry.reload(store, aggregate_type).await.map_err(unavailable)?;
+            }
+        }
+        Ok(())
     }
 
     /// A domain refusal in the words of the document it hit.
@@ -72,6 +92,21 @@ impl EngineGateway {
             error => GatewayError::Conflict(format!("{subject}: {error}")),
         }
     }
+}
+
+/// The kind versions that a request names.
+fn kinds_of(documents: &[Document]) -> Vec<KindRef> {
+    let mut kinds: Vec<KindRef> = documents
+        .iter()
+        .filter_map(|document| match document {
+            Document::Resource(resource) => Some(KindRef::new(&resource.kind, resource.kind_version)),
+            Document::ProviderConfig(config) => Some(KindRef::new(&config.kind, config.kind_version)),
+            Document::Kind(_) | Document::ReactorBinding(_) => None,
+        })
+        .collect();
+    kinds.sort();
+    kinds.dedup();
+    kinds
 }
 
 fn answer(planned: &[Planned], committed: &Committed, findings: &Findings) -> ApplyAnswer {

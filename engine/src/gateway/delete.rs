@@ -29,6 +29,7 @@ impl EngineGateway {
             command_id: context.command_id,
             metadata: metadata(context),
             steps: vec![(resource_address(id), AnyCommand::Resource(command))],
+            ..CommandGroup::default()
         };
         match self.core.log.execute(group).await {
             Ok(committed) => Ok(DeleteAnswer {

@@ -107,6 +107,13 @@ impl Registry {
         Ok(())
     }
 
+    /// Reads the kinds again if one of `wanted` is unknown here: the tail may be a moment behind whoever
+    /// published it, and nobody is told that a kind is unknown while it is not.
+    pub(crate) async fn know(&self, store: &dyn Store, wanted: &[KindRef]) -> Result<(), StoreError> {
+        let known = |kind: &KindRef| self.kind(kind).is_some();
+        if wanted.iter().all(known) { Ok(()) } else { self.reload(store, AggregateType::Kind).await }
+    }
+
     /// The live manifest of a kind version.
     pub fn kind(&self, kind: &KindRef) -> Option<KindEntry> {
         self.inner.read().unwrap_or_else(PoisonError::into_inner).kinds.get(kind).cloned()

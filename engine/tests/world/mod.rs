@@ -55,7 +55,13 @@ impl World {
     pub async fn over(store: Arc<dyn Store>) -> Self {
         let log =
             Log::start(store.clone(), Arc::new(StateProjector), LogConfig::default()).await.expect("a log");
-        let parts = EngineParts { store: store.clone(), log: log.clone(), config: EngineConfig::default() };
+        // Short leases, so that a dead process is noticed while the test waits; no test depends on how short.
+        let config = EngineConfig {
+            beat: Duration::from_millis(50),
+            lease: Duration::from_millis(400),
+            ..EngineConfig::default()
+        };
+        let parts = EngineParts { store: store.clone(), log: log.clone(), config };
         let engine = Engine::start(parts).await.expect("an engine");
         Self {
             gateway: engine.gateway(),
@@ -84,6 +90,14 @@ impl World {
             tasks: self.tasks.clone(),
         };
         self.worker = Some(tokio::spawn(worker.run(self.paused.subscribe())));
+    }
+
+    /// This process ends; the store stays.
+    pub async fn end(mut self) -> Arc<dyn Store> {
+        self.kill_worker();
+        self.engine.shutdown().await;
+        self.log.shutdown().await;
+        self.store
     }
 
     /// The worker goes away in the middle of whatever it does.

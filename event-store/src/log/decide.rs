@@ -256,6 +256,11 @@ impl Decider<'_> {
         for (step, (address, command)) in group.steps.iter().enumerate() {
             self.step(step, *address, command, index, trial).await?;
         }
+        if !trial.events.is_empty() {
+            for guard in &group.guards {
+                self.guard(guard.clone(), index, trial)?;
+            }
+        }
         Ok(())
     }
 

@@ -29,16 +29,22 @@ pub use handle::Log;
 
 use crate::rows::{HeadRow, InlineRows};
 use crate::store::{Metadata, StoreError, StoredEvent};
+use converge_domain::guard::Guard;
 use converge_domain::{Address, AnyCommand, AnyState, CommandId, DomainError, Position, Timestamp};
 use std::sync::Arc;
 
 /// Several commands that commit together or not at all.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct CommandGroup {
     /// Deduplicates retries of the group; None: not deduplicated.
     pub command_id: Option<CommandId>,
     pub metadata: Arc<Metadata>,
     pub steps: Vec<(Address, AnyCommand)>,
+    /// What the caller asks to hold beside the guards that the decisions bring themselves.
+    pub guards: Vec<Guard>,
+    /// Decisions made over lost races before the group is given up; None: the log's own limit. One that is not
+    /// worth repeating, such as a claim of work that others may take as well, sets it low.
+    pub attempts_max: Option<u32>,
 }
 
 /// A committed (or empty) group.

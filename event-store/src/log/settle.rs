@@ -21,7 +21,7 @@ impl Pending {
             let pause_us = rand::rng().random_range(0..=u64::from(self.attempts) * 1000);
             self.not_before = Some(Instant::now() + Duration::from_micros(pause_us));
         }
-        self.attempts < attempts_max
+        self.attempts < self.group.attempts_max.unwrap_or(attempts_max)
     }
 }
 

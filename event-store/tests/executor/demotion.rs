@@ -27,6 +27,7 @@ fn request_deletion(ids: &[AggregateId]) -> CommandGroup {
         command_id: None,
         metadata: Arc::new(Metadata::new()),
         steps: ids.iter().map(|id| (address(*id), command())).collect(),
+        ..CommandGroup::default()
     }
 }
 

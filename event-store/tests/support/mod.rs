@@ -193,5 +193,6 @@ pub fn group(steps: Vec<(AggregateId, AnyCommand)>) -> CommandGroup {
         command_id: None,
         metadata: Arc::new(Metadata::from([("actor".to_owned(), "test".to_owned())])),
         steps: steps.into_iter().map(|(id, command)| (config_address(id), command)).collect(),
+        ..CommandGroup::default()
     }
 }
