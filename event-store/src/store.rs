@@ -283,6 +283,8 @@ pub trait Store: Send + Sync + 'static {
     ) -> Result<Vec<crate::rows::TimerRow>, StoreError>;
     /// Milliseconds until the next timer after `after`, on the database's clock; None: there is none.
     async fn next_timer_in_ms(&self, after: Timestamp) -> Result<Option<i64>, StoreError>;
+    /// How many claims of a kind version are live.
+    async fn live_claims(&self, kind: &KindRef) -> Result<u64, StoreError>;
     /// Live claims made under a session, by id.
     async fn claims_of(&self, session: SessionId, limit: u32) -> Result<Vec<ResourceId>, StoreError>;
 

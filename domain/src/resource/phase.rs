@@ -52,8 +52,11 @@ impl ResourceState {
         if self.work_is_behind() || self.composition_is_behind() {
             return if self.gate == Gate::Blocked { Standing::Impaired } else { Standing::Open };
         }
+        // It ran before and keeps its phase, but a flow of it has no value: it waits like one that has yet to run.
+        if !self.unresolved.is_empty() {
+            return if self.gate == Gate::Blocked { Standing::Impaired } else { Standing::Open };
+        }
         let moving = self.propagation_owed
-            || !self.unresolved.is_empty()
             || self.subtree == Standing::Open
             || self.loud_rollup_owed()
             || !self.is_synced();

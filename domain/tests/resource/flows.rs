@@ -138,6 +138,39 @@ fn a_status_that_changes_after_the_first_sync_is_owed_to_dependents() {
 }
 
 #[test]
+fn a_synced_dependent_repointed_to_another_upstream_is_open_until_its_flow_is_applied() {
+    let mut story = ran_with(json!("123"));
+    let mut repointed = dependent();
+    repointed.edges[0].upstream = id(3);
+    repointed.edges[0].upstream_ref = ResourceRef::new("account", "c");
+    story.when(ResourceCommand::Declare(Box::new(repointed)));
+    assert_eq!(story.state.standing(), Standing::Open);
+    let fact = |sequence, ready, standing, status| UpstreamFact {
+        id: id(3),
+        ..upstream(sequence, ready, standing, status)
+    };
+    story.sees(vec![fact(1, false, Standing::Open, json!({}))], None);
+    assert_eq!((story.phase(), story.state.standing()), (Phase::Ready, Standing::Open));
+    story.sees(vec![fact(2, false, Standing::Impaired, json!({}))], None);
+    assert_eq!(story.state.standing(), Standing::Impaired, "blocked, not open");
+    story.sees(vec![fact(4, true, Standing::AllReady, json!({"id": "456"}))], None);
+    assert_eq!(story.state.due(), Some(Reaction::Work));
+}
+
+#[test]
+fn an_equal_value_from_another_upstream_is_no_new_generation() {
+    let mut story = ran_with(json!("123"));
+    let generation = story.state.generation;
+    let mut repointed = dependent();
+    repointed.edges[0].upstream = id(3);
+    story.when(ResourceCommand::Declare(Box::new(repointed)));
+    story.sees(vec![UpstreamFact { id: id(3), ..ready_upstream(4, json!({"id": "123"})) }], None);
+    assert_eq!((story.state.generation, story.state.due()), (generation, None));
+    assert_eq!((story.phase(), story.state.standing()), (Phase::Ready, Standing::AllReady));
+    assert_eq!(story.state.inputs[0].source, id(3), "but where it comes from is known");
+}
+
+#[test]
 fn an_invalid_filled_in_spec_fails_the_generation() {
     let mut story = waiting();
     story.sees(vec![ready_upstream(4, json!({"id": "123"}))], None);

@@ -9,6 +9,7 @@ use converge_domain::resource::{ClaimTask, ResourceCommand, ResourceState};
 use converge_domain::{ClaimId, ResourceId};
 use converge_event_store::ExecuteError;
 use std::sync::{Arc, PoisonError};
+use std::time::Duration;
 use uuid::Uuid;
 
 /// Queue rows read per page.
@@ -17,7 +18,7 @@ const PAGE_MAX: usize = 1000;
 impl Dispatcher {
     pub(super) async fn claim_due(&self, request: ClaimRequest) -> Result<Vec<Task>, DispatchError> {
         let Some(entry) = self.core.registry.kind(&request.kind) else { return Ok(vec![]) };
-        let limit = cap(&entry).map_or(request.limit, |cap| cap.min(request.limit));
+        let limit = self.places_left(&entry, &request).await?;
         let mut tasks = Vec::new();
         let mut cursor = None;
         while tasks.len() < limit {
@@ -47,6 +48,15 @@ impl Dispatcher {
         Ok(tasks)
     }
 
+    /// How many of the request can be claimed under the kind's cap. Only an estimate that saves doomed claims: the
+    /// guard counts under a lock. At the cap it is 0, and the end of any claim wakes the kind.
+    async fn places_left(&self, entry: &KindEntry, request: &ClaimRequest) -> Result<usize, DispatchError> {
+        let Some(cap) = cap(entry) else { return Ok(request.limit) };
+        let live = self.core.store.live_claims(&request.kind).await;
+        let live = live.map_err(|error| DispatchError(error.to_string()))?;
+        Ok(cap.saturating_sub(usize::try_from(live).unwrap_or(usize::MAX)).min(request.limit))
+    }
+
     async fn claim_one(&self, id: ResourceId, entry: &KindEntry, request: &ClaimRequest) -> Option<Task> {
         let claim = ClaimTask {
             claim_id: ClaimId(Uuid::new_v4()),
@@ -70,16 +80,18 @@ impl Dispatcher {
             Err(ExecuteError::Domain { .. }) => None,
             Err(error) => {
                 tracing::debug!(%id, %error, "a claim did not go through");
-                // An upstream or ancestor moved: looking again sets the gate right. At the cap there is nothing to
-                // look at; the end of a claim wakes the kind.
-                if cap(entry).is_none() {
-                    self.evaluator.touch([(id, Touch::SELF)]);
-                }
+                // An upstream, an ancestor or the cap moved. Looking again sets the gate right; and where it finds
+                // that nothing is wrong after all, only another claim brings the work on.
+                self.evaluator.touch([(id, Touch::SELF)]);
+                self.claim_again_soon(request.kind.clone());
                 None
             }
         }
     }
 }
+
+/// How soon a kind whose claim lost a race is looked at again.
+pub(super) const AFTER_A_LOST_RACE: Duration = Duration::from_millis(20);
 
 /// The kind's `max_inflight`, if it has one.
 fn cap(entry: &KindEntry) -> Option<usize> {

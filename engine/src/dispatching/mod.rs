@@ -102,6 +102,15 @@ impl Dispatcher {
         }
     }
 
+    /// A claim of the kind lost a race: whoever won may leave the work due, and then no event says so.
+    fn claim_again_soon(&self, kind: KindRef) {
+        let wakeups = self.wakeups.clone();
+        tokio::spawn(async move {
+            tokio::time::sleep(claim::AFTER_A_LOST_RACE).await;
+            let _ = wakeups.send(kind);
+        });
+    }
+
     /// The version that tasks of `id` run under may have changed.
     pub fn forget_kind(&self, id: ResourceId) {
         self.kinds.lock().unwrap_or_else(PoisonError::into_inner).pop(&id);

@@ -204,6 +204,10 @@ impl Store for MemoryStore {
         Ok(next.map(|(due_at, _)| (due_at.0 - now.0).max(0)))
     }
 
+    async fn live_claims(&self, kind: &KindRef) -> Result<u64, StoreError> {
+        Ok(self.tables().claims_of_kind.get(kind).copied().unwrap_or(0))
+    }
+
     async fn claims_of(&self, session: SessionId, limit: u32) -> Result<Vec<ResourceId>, StoreError> {
         let tables = self.tables();
         let claims = tables.claims.range((session, NIL)..).take_while(|(of, _)| *of == session);

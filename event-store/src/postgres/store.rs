@@ -126,6 +126,14 @@ impl Store for PgStore {
         self.ms_until_timer(after).await
     }
 
+    async fn live_claims(&self, kind: &KindRef) -> Result<u64, StoreError> {
+        let query = sqlx::query_scalar(include_str!("sql/live_claims.sql"))
+            .bind(&kind.kind)
+            .bind(i16::try_from(kind.kind_version).unwrap_or(i16::MAX));
+        let count: i64 = query.fetch_one(&self.pool).await.map_err(|error| classify(&error))?;
+        Ok(u64::try_from(count).unwrap_or(0))
+    }
+
     async fn claims_of(&self, session: SessionId, limit: u32) -> Result<Vec<ResourceId>, StoreError> {
         let query =
             sqlx::query_scalar(include_str!("sql/claims_of.sql")).bind(session.0).bind(i64::from(limit));

@@ -7,9 +7,10 @@
 
 use super::delete;
 use crate::ids::{Sequence, Timestamp};
+use crate::json;
 use crate::resource::{
-    ChildrenFact, Evaluate, Gate, HeldBy, ResourceError, ResourceEvent, ResourceState, Standing,
-    SubtreeChanged, UpstreamFact, UpstreamsEvaluated,
+    ChildrenFact, Evaluate, Gate, HeldBy, Input, ResourceError, ResourceEvent, ResourceState, Standing,
+    SubtreeChanged, Unresolved, UpstreamFact, UpstreamsEvaluated,
 };
 use crate::value_flow;
 
@@ -70,16 +71,18 @@ fn upstreams(state: &ResourceState, facts: &[UpstreamFact], at: Timestamp) -> Op
     if state.worked.is_none() && state.composed.is_none() && facts.iter().any(|fact| !fact.ready) {
         plan.changed.clear();
     }
-    let spec_moves = !plan.changed.is_empty() || !plan.removed.is_empty();
+    plan.unresolved.extend(still_unanswered(state, facts));
+    let spec_moves = !plan.removed.is_empty() || plan.changed.iter().any(|new| is_new_value(state, new));
     let generation = if spec_moves { state.generation.next() } else { state.generation };
 
     // The gate holds new runs only: one that has nothing to run keeps whatever gate it had.
-    let will_run =
-        spec_moves || ((state.work_is_behind() || state.composition_is_behind()) && !state.has_failed());
+    let behind = state.work_is_behind() || state.composition_is_behind();
+    let will_run = spec_moves || !plan.unresolved.is_empty() || (behind && !state.has_failed());
     let (wanted_gate, held_by) = gate(facts, !plan.unresolved.is_empty());
     let (gate, held_by) = if will_run { (wanted_gate, held_by) } else { (state.gate, vec![]) };
 
-    let changed = spec_moves || gate != state.gate || plan.unresolved != state.unresolved;
+    let changed =
+        spec_moves || !plan.changed.is_empty() || gate != state.gate || plan.unresolved != state.unresolved;
     changed.then(|| {
         ResourceEvent::UpstreamsEvaluated(UpstreamsEvaluated {
             gate,
@@ -91,6 +94,27 @@ fn upstreams(state: &ResourceState, facts: &[UpstreamFact], at: Timestamp) -> Op
             at,
         })
     })
+}
+
+/// Flows that wait for their first value, or for one that went missing, stay so while their upstream is not
+/// Ready: only a Ready upstream's status can answer them.
+fn still_unanswered(state: &ResourceState, facts: &[UpstreamFact]) -> Vec<Unresolved> {
+    let waits = |held: &&Unresolved| {
+        state.edges.iter().zip(facts).any(|(edge, fact)| {
+            !fact.ready
+                && edge.upstream_ref == held.upstream
+                && edge
+                    .values
+                    .iter()
+                    .any(|flow| flow.dependent_field == held.field && flow.source_field == held.source_field)
+        })
+    };
+    state.unresolved.iter().filter(waits).cloned().collect()
+}
+
+/// Whether the spec differs with `new` in it; a value that merely comes from elsewhere now is no new one.
+fn is_new_value(state: &ResourceState, new: &Input) -> bool {
+    !state.inputs.iter().any(|held| held.field == new.field && json::equal(&held.value, &new.value))
 }
 
 /// The gate that upstreams and flows call for, and the upstreams whose movement would change it.
