@@ -21,10 +21,13 @@ const HEAP_MAX: usize = 200_000;
 const TABLE_LOOK: Duration = Duration::from_secs(30);
 const PAGE: u32 = 1000;
 
+/// The soonest on top.
+type Heap = BinaryHeap<Reverse<(Timestamp, ResourceId)>>;
+
 /// Where timers are set.
 #[derive(Clone)]
 pub(crate) struct Timers {
-    heap: Arc<Mutex<BinaryHeap<Reverse<(Timestamp, ResourceId)>>>>,
+    heap: Arc<Mutex<Heap>>,
     sooner: Arc<Notify>,
 }
 

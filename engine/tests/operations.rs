@@ -1,5 +1,7 @@
 //! What happens to a world while it converges: edits, deletes, restarts, missing things that come later.
 
+#![expect(clippy::unwrap_used, reason = "a test stops at what is not there")]
+
 mod world;
 
 use converge_domain::resource::{Phase, Reaction, ResourceEvent};

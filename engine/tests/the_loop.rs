@@ -1,5 +1,7 @@
 //! The loop from end to end, in memory.
 
+#![expect(clippy::unwrap_used, reason = "a test stops at what is not there")]
+
 mod world;
 
 use converge_domain::resource::{Phase, Reaction};

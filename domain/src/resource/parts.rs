@@ -1,6 +1,6 @@
 //! The smaller facts a resource's events and state are made of.
 
-use super::{Reaction, Standing};
+use super::Reaction;
 use crate::ids::{ClaimId, Epoch, Generation, PassId, ResourceId, ResourceRef, Round, SessionId, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -182,11 +182,5 @@ impl std::str::FromStr for Phase {
             .into_iter()
             .find(|phase| phase.as_str().eq_ignore_ascii_case(word))
             .ok_or_else(|| format!("unknown phase `{word}`"))
-    }
-}
-
-impl Default for Standing {
-    fn default() -> Self {
-        Self::AllReady
     }
 }

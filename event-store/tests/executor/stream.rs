@@ -195,6 +195,7 @@ mod deaf {
         queue(kind: &KindRef, cursor: Option<QueueCursor>, limit: u32) -> Vec<QueueRow>;
         due_timers(after: Timestamp, limit: u32) -> Vec<TimerRow>;
         next_timer_in_ms(after: Timestamp) -> Option<i64>;
+        live_claims(kind: &KindRef) -> u64;
         claims_of(session: SessionId, limit: u32) -> Vec<ResourceId>;
         beat(member: &Member) -> Timestamp;
         members() -> Vec<(Member, i64)>;

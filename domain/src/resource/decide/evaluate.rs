@@ -83,17 +83,15 @@ fn upstreams(state: &ResourceState, facts: &[UpstreamFact], at: Timestamp) -> Op
 
     let changed =
         spec_moves || !plan.changed.is_empty() || gate != state.gate || plan.unresolved != state.unresolved;
-    changed.then(|| {
-        ResourceEvent::UpstreamsEvaluated(UpstreamsEvaluated {
-            gate,
-            generation,
-            inputs: plan.changed,
-            removed: plan.removed,
-            unresolved: plan.unresolved,
-            held_by,
-            at,
-        })
-    })
+    changed.then_some(ResourceEvent::UpstreamsEvaluated(UpstreamsEvaluated {
+        gate,
+        generation,
+        inputs: plan.changed,
+        removed: plan.removed,
+        unresolved: plan.unresolved,
+        held_by,
+        at,
+    }))
 }
 
 /// Flows that wait for their first value, or for one that went missing, stay so while their upstream is not
