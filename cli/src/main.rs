@@ -66,11 +66,12 @@ enum Command {
 }
 
 impl Command {
-    /// Servers tell what they do; clients speak when something is wrong.
+    /// Servers tell what they do; clients speak when something is wrong. The pool's own remarks are left out:
+    /// what a lost connection means is told by whoever needed it.
     const fn log_level(&self) -> &'static str {
         match self {
-            Self::Serve(_) | Self::Worker(_) | Self::Dev(_) => "info",
-            _ => "warn",
+            Self::Serve(_) | Self::Worker(_) | Self::Dev(_) => "info,sqlx_core::pool=error",
+            _ => "warn,sqlx_core::pool=error",
         }
     }
 }

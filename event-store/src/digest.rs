@@ -58,7 +58,7 @@ pub fn chain(previous: &[u8], digest: &Hash, first: u64, count: u32, committed_a
     hasher.update(previous);
     hasher.update(digest);
     hasher.update(first.to_be_bytes());
-    hasher.update(count.to_be_bytes());
+    hasher.update(u64::from(count).to_be_bytes());
     hasher.update(committed_at_us.to_be_bytes());
     hasher.finalize().into()
 }

@@ -12,6 +12,7 @@
 pub mod clock;
 pub mod codec;
 pub mod codes;
+pub mod cqrs_store;
 pub mod digest;
 pub mod log;
 pub mod memory;
@@ -22,6 +23,7 @@ pub mod tail;
 
 pub use clock::{Clock, DatabaseClock};
 pub use codec::{Identity, PayloadCodec};
+pub use cqrs_store::{CqrsStore, Wrapped};
 pub use log::*;
 pub use memory::MemoryStore;
 pub use postgres::{PgOptions, PgStore, migrate};

@@ -155,6 +155,9 @@ fn labels(labels: &Value) -> String {
 }
 
 /// A small value behind its title, a larger one below it.
+/// Lines of a spec or status that a description shows: what comes after them should still be on the screen.
+const BLOCK_LINES_MAX: usize = 40;
+
 fn block(value: &Value) -> String {
     let empty = match value {
         Value::Null => true,
@@ -165,7 +168,12 @@ fn block(value: &Value) -> String {
         return " {}".to_owned();
     }
     let text = crate::output::yaml(value).unwrap_or_else(|_| value.to_string());
-    text.lines().fold(String::new(), |block, line| block + "\n  " + line)
+    let mut block = text.lines().take(BLOCK_LINES_MAX).fold(String::new(), |block, line| block + "\n  " + line);
+    let more = text.lines().count().saturating_sub(BLOCK_LINES_MAX);
+    if more > 0 {
+        block.push_str(&format!("\n  … and {more} more lines; `get -o yaml` shows all"));
+    }
+    block
 }
 
 fn conditions(out: &mut String, resource: &Resource) {

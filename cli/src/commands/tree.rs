@@ -30,7 +30,7 @@ pub struct TreeArgs {
 /// # Errors
 /// When there is no such resource, and what the server says.
 pub async fn run(args: TreeArgs, client: &Client) -> Outcome {
-    let nodes = fetch(client, &args.reference).await?;
+    let nodes = fetch(client, &args.reference, None).await?;
     if nodes.is_empty() {
         return Err(Failure::new(Exit::NotFound, format_args!("{} does not exist", args.reference)));
     }
@@ -41,16 +41,21 @@ pub async fn run(args: TreeArgs, client: &Client) -> Outcome {
     Ok(())
 }
 
-/// The whole composition, root first, depth-first.
+/// The whole composition, root first, depth-first, as of `min_position` or later.
 ///
 /// # Errors
 /// What the server says.
-pub async fn fetch(client: &Client, reference: &ResourceRef) -> Result<Vec<TreeNode>, ClientError> {
+pub async fn fetch(
+    client: &Client,
+    reference: &ResourceRef,
+    min_position: Option<u64>,
+) -> Result<Vec<TreeNode>, ClientError> {
+    let min_position = min_position.map(|position| position.to_string());
     let mut nodes = Vec::new();
     let mut after: Option<String> = None;
     loop {
-        let variables =
-            json!({"kind": reference.kind, "name": reference.name, "first": PAGE, "after": after});
+        let variables = json!({"kind": reference.kind, "name": reference.name, "first": PAGE, "after": after,
+            "minPosition": min_position});
         let page = client.ask::<TreeAnswer>(operations::TREE, variables).await?.tree;
         nodes.extend(page.nodes);
         match page.page_info.end_cursor {

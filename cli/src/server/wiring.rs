@@ -46,46 +46,55 @@ pub async fn start(
         EngineConfig { role: role.to_string(), host: host(), broker_address, ..EngineConfig::default() };
     let engine = Engine::start(EngineParts { store: store.clone(), log: log.clone(), config }).await?;
 
-    let mut parts = JoinSet::new();
+    // Its child, so that one part's end can stop the others without passing for a shutdown that was asked for.
+    let stop = shutdown.child_token();
+    let mut serving = JoinSet::new();
     if let Some(listener) = listeners.http {
         let board = Board::default();
         let list = Runner::new(Arc::new(ResourceList), pool.clone(), feed.clone(), &board);
-        let stop = shutdown.clone();
-        parts.spawn(async move {
-            list.run(stop.clone()).await;
+        let stopping = stop.clone();
+        serving.spawn(async move {
+            list.run(stopping.clone()).await;
             // A projection that stops on an event it cannot apply says so at /readyz; the API goes on.
-            stop.cancelled().await;
+            stopping.cancelled().await;
             Ok(())
         });
         let mut state = ApiState::new(engine.gateway(), store.clone(), feed, pool, board);
         state.metrics = metrics();
-        state.shutdown = shutdown.clone();
-        parts.spawn(async move { converge_graphql::serve(listener, state).await.context("the API failed") });
+        state.shutdown = stop.clone();
+        serving
+            .spawn(async move { converge_graphql::serve(listener, state).await.context("the API failed") });
     }
-    let mut broker = JoinSet::new();
     if let Some(listener) = listeners.broker {
         let dispatch = engine.dispatch();
-        let stop = shutdown.clone();
-        broker.spawn(async move {
-            converge_broker::serve(dispatch, listener, stop, BrokerConfig::default())
+        let stopping = stop.clone();
+        serving.spawn(async move {
+            converge_broker::serve(dispatch, listener, stopping, BrokerConfig::default())
                 .await
                 .context("the broker failed")
         });
     }
-    // The order of the end: workers' streams close, what they said is recorded, the loops stop, the log drains.
+    let mut parts = JoinSet::new();
+    // The order of the end: requests are answered, workers' streams close and what they said is recorded, the
+    // loops stop, the log drains. Each stands on the next.
     parts.spawn(async move {
-        let brokered = tokio::select! {
-            () = shutdown.cancelled() => Ok(()),
-            Some(ended) = broker.join_next() => ended?,
+        let first = tokio::select! {
+            () = stop.cancelled() => Ok(()),
+            Some(ended) = serving.join_next() => ended?,
         };
-        while broker.join_next().await.is_some() {}
+        stop.cancel();
+        while let Some(ended) = serving.join_next().await {
+            if let Err(error) = ended? {
+                tracing::warn!(%error, "a part did not stop cleanly");
+            }
+        }
         engine.shutdown().await;
         log.shutdown().await;
         // Closed from this side: an embedded server that stops next would have to cut them off.
         for pool in pools {
             pool.close().await;
         }
-        brokered
+        first
     });
     Ok(parts)
 }

@@ -1,7 +1,7 @@
 //! A whole server, started and stopped as users do, with every command against it.
 
 use crate::fake::{Ended, command};
-use std::path::PathBuf;
+use std::path::Path;
 use std::process::Stdio;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::process::Child;
@@ -16,7 +16,7 @@ struct Dev {
 }
 
 impl Dev {
-    async fn start(folder: &PathBuf) -> Self {
+    async fn start(folder: &Path) -> Self {
         let folder = folder.to_str().unwrap();
         let any = "127.0.0.1:0";
         let mut dev = command("", &["dev", "--data-dir", folder, "--listen", any, "--broker-listen", any]);

@@ -5,6 +5,7 @@ use super::handle::Inner;
 use crate::store::{Appended, Batch, ConflictKind, StoreError, UnitConflict};
 use rand::Rng;
 use std::collections::{BTreeSet, HashSet};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// Backs off up to a point in time.
@@ -88,7 +89,7 @@ impl Inner {
                 Err(error) => tracing::warn!(%error, batch = %batch.batch_id, "outcome still unknown"),
             }
             patience.wait().await;
-            if self.tail.is_stopped() && since.elapsed() > self.config.unavailable_max {
+            if self.closing.load(Ordering::SeqCst) && since.elapsed() > self.config.unavailable_max {
                 return Err(StoreError::OutcomeUnknown(batch.batch_id));
             }
         }

@@ -8,6 +8,7 @@ use crate::clock::DatabaseClock;
 use crate::store::{Store, StoreError};
 use crate::tail::Tail;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -20,21 +21,30 @@ pub(super) struct Inner {
     pub cache: Arc<Cache>,
     pub clock: Arc<DatabaseClock>,
     pub tail: Tail,
+    /// Set when the log shuts down: nobody waits for a database that does not come back any more.
+    pub closing: AtomicBool,
 }
 
 /// Closes the lanes when the last handle goes.
 struct Lanes {
     queues: Vec<Arc<Queue>>,
     tasks: Mutex<Vec<JoinHandle<()>>>,
-    tail: Tail,
+    inner: Arc<Inner>,
+}
+
+impl Lanes {
+    fn close(&self) {
+        self.inner.closing.store(true, Ordering::SeqCst);
+        for queue in &self.queues {
+            queue.close();
+        }
+    }
 }
 
 impl Drop for Lanes {
     fn drop(&mut self) {
-        for queue in &self.queues {
-            queue.close();
-        }
-        self.tail.stop();
+        self.close();
+        self.inner.tail.stop();
     }
 }
 
@@ -59,7 +69,8 @@ impl Log {
         let cache = Arc::new(Cache::new(config.cache_entries_max, config.cache_bytes_max));
         let tail =
             Tail::start(store.clone(), cache.clone(), config.poll_interval, config.ring_events_max).await?;
-        let inner = Arc::new(Inner { store, projector, config, cache, clock, tail: tail.clone() });
+        let inner =
+            Arc::new(Inner { store, projector, config, cache, clock, tail, closing: AtomicBool::new(false) });
         let mut queues = Vec::new();
         let mut tasks = Vec::new();
         for _ in 0..inner.config.lanes.max(1) {
@@ -67,7 +78,7 @@ impl Log {
             tasks.push(tokio::spawn(lane::run(inner.clone(), queue.clone())));
             queues.push(queue);
         }
-        let lanes = Arc::new(Lanes { queues, tasks: Mutex::new(tasks), tail });
+        let lanes = Arc::new(Lanes { queues, tasks: Mutex::new(tasks), inner: inner.clone() });
         Ok(Self { inner, lanes })
     }
 
@@ -117,9 +128,7 @@ impl Log {
 
     /// Accepts no more groups, executes those that are queued, and stops.
     pub async fn shutdown(&self) {
-        for queue in &self.lanes.queues {
-            queue.close();
-        }
+        self.lanes.close();
         let tasks = std::mem::take(&mut *self.lanes.tasks.lock().unwrap_or_else(PoisonError::into_inner));
         for task in tasks {
             if let Err(error) = task.await {

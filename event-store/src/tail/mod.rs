@@ -17,7 +17,7 @@ use converge_domain::Position;
 use ring::Ring;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::{Notify, watch};
 
 pub(crate) struct Shared {
@@ -29,8 +29,8 @@ pub(crate) struct Shared {
     head: watch::Sender<Position>,
     /// Counts replacements of the log's history.
     history: watch::Sender<u64>,
-    /// The last end of the log that was read, to recognise a changed history by.
-    anchor: Mutex<LogHead>,
+    /// What to recognise the log's history by.
+    anchor: Mutex<Anchor>,
     /// The database was lost: its history is compared at the next look.
     suspect: AtomicBool,
     /// Something may be there to read.
@@ -38,6 +38,13 @@ pub(crate) struct Shared {
     /// Appends of our own lanes that are under way.
     in_flight: AtomicUsize,
     stopped: watch::Sender<bool>,
+}
+
+/// An end of the log that is known to belong to its history.
+#[derive(Clone)]
+struct Anchor {
+    head: LogHead,
+    compared: Instant,
 }
 
 /// A handle on the stream; cheap to clone.
@@ -70,7 +77,7 @@ impl Tail {
             ring: Mutex::new(Ring::new(end.position, ring_events_max)),
             head: watch::channel(end.position).0,
             history: watch::channel(0).0,
-            anchor: Mutex::new(end),
+            anchor: Mutex::new(Anchor { head: end, compared: Instant::now() }),
             suspect: AtomicBool::new(false),
             look: Notify::new(),
             in_flight: AtomicUsize::new(0),
@@ -140,10 +147,6 @@ impl Tail {
 
     pub(crate) fn stop(&self) {
         self.shared.stopped.send_replace(true);
-    }
-
-    pub(crate) fn is_stopped(&self) -> bool {
-        *self.shared.stopped.borrow()
     }
 }
 

@@ -43,6 +43,11 @@ impl Ring {
         !self.waiting.is_empty()
     }
 
+    /// The event at the frontier, if it is kept.
+    pub(super) fn last_event(&self) -> Option<&StoredEvent> {
+        self.recent.back().and_then(|events| events.last())
+    }
+
     /// Takes a contiguous run of events in and moves the frontier as far as it goes. Events at or before the
     /// frontier are known already (a gap was read from the store while a lane's answer was on its way) and are cut.
     pub(super) fn add(&mut self, events: Arc<Vec<StoredEvent>>) {
@@ -99,5 +104,82 @@ impl Ring {
     /// Starts over at the end of another history.
     pub(super) fn reset(&mut self, frontier: Position) {
         *self = Self::new(frontier, self.events_max);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use converge_domain::provider_config::ProviderConfigEvent;
+    use converge_domain::{AggregateId, AggregateType, AnyEvent, Sequence, Timestamp};
+    use proptest::prelude::*;
+
+    fn run(first: u64, last: u64) -> Arc<Vec<StoredEvent>> {
+        let event = |position| StoredEvent {
+            position: Position(position),
+            aggregate_type: AggregateType::ProviderConfig,
+            aggregate_id: AggregateId(uuid::Uuid::nil()),
+            sequence: Sequence(position),
+            event: AnyEvent::ProviderConfig(ProviderConfigEvent::Deleted { at: Timestamp(0) }),
+            metadata: Arc::default(),
+            committed_at: Timestamp(0),
+        };
+        Arc::new((first..=last).map(event).collect())
+    }
+
+    fn drain(ring: &Ring, after: &mut u64) -> Vec<u64> {
+        let mut seen = Vec::new();
+        while let Some(events) = ring.after(Position(*after)) {
+            seen.extend(events.iter().map(|event| event.position.0));
+            *after = seen.last().copied().unwrap_or(*after);
+        }
+        seen
+    }
+
+    proptest! {
+        /// Batches arrive in any order, and pieces of them once more from the store.
+        #[test]
+        fn any_order_of_arrival_comes_out_contiguous(
+            sizes in prop::collection::vec(1_u64..5, 1..12),
+            order in prop::collection::vec(any::<prop::sample::Index>(), 12),
+            overlaps in prop::collection::vec((0_u64..40, 0_u64..6), 0..4),
+        ) {
+            let mut next = 1;
+            let mut batches: Vec<_> = sizes
+                .iter()
+                .map(|size| {
+                    next += size;
+                    (next - size, next - 1)
+                })
+                .collect();
+            let end = next - 1;
+            for (from, length) in overlaps {
+                let first = 1 + from % end;
+                batches.push((first, (first + length).min(end)));
+            }
+            let mut ring = Ring::new(Position(0), 1000);
+            let (mut after, mut seen) = (0, Vec::new());
+            for index in order.iter().cycle() {
+                if batches.is_empty() {
+                    break;
+                }
+                let (first, last) = batches.remove(index.index(batches.len()));
+                ring.add(run(first, last));
+                seen.extend(drain(&ring, &mut after));
+            }
+            prop_assert_eq!(seen, (1..=end).collect::<Vec<u64>>());
+            prop_assert_eq!(ring.frontier(), Position(end));
+        }
+    }
+
+    #[test]
+    fn old_events_are_let_go_and_the_frontier_stays() {
+        let mut ring = Ring::new(Position(0), 4);
+        for batch in 0..5 {
+            ring.add(run(batch * 2 + 1, batch * 2 + 2));
+        }
+        assert_eq!(ring.frontier(), Position(10));
+        assert!(ring.after(Position(2)).is_none());
+        assert_eq!(ring.after(Position(7)).map(|events| events.len()), Some(1));
     }
 }

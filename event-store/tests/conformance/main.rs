@@ -1,4 +1,5 @@
 //! One suite for every store: what holds in memory holds in PostgreSQL, and the other way round.
+#![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
 mod cases;
 #[path = "../support/mod.rs"]

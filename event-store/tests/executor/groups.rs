@@ -4,7 +4,7 @@ use crate::support::{config_address, declare, delete, group, id};
 use crate::{log, log_with, memory};
 use converge_domain::provider_config::ProviderConfigError;
 use converge_domain::{AnyState, CommandId, DomainError, Position};
-use converge_event_store::{ExecuteError, LogConfig, Store};
+use converge_event_store::{ExecuteError, LogConfig};
 use uuid::Uuid;
 
 const NOT_FOUND: DomainError = DomainError::ProviderConfig(ProviderConfigError::NotFound);

@@ -1,7 +1,10 @@
 //! The executor's promises, mostly on the store in memory, where failures can be had on demand.
+#![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
+mod demotion;
 mod failures;
 mod groups;
+mod property;
 mod racing;
 mod stream;
 #[path = "../support/mod.rs"]

@@ -147,6 +147,13 @@ impl InlineProjector for Projector {
         if let Some(document) = document(after) {
             head.name = document.name.clone();
         }
+        if let AnyState::Resource(state) = after {
+            head.parent = state.identity.as_ref().and_then(|identity| identity.owner());
+            head.phase = Some(state.phase());
+            head.standing = Some(state.standing());
+            head.subtree = Some(state.subtree);
+            head.pass_id = state.pass.as_ref().map(|pass| pass.pass_id);
+        }
         let (old, new) = (name(before), name(after));
         let rows = InlineRows {
             name_taken: new.clone().filter(|_| old != new),

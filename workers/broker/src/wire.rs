@@ -124,7 +124,7 @@ pub(crate) struct Counts {
 pub(crate) fn result(wire: Option<v1::outcome::Result>) -> Result<(TaskResult, Counts), Malformed> {
     match wire.ok_or(Malformed::NoResult)? {
         v1::outcome::Result::Failure(failure) => {
-            let status = failure.status.filter(|status| is_object(status));
+            let status = failure.status.filter(is_object);
             let result = TaskResult::Failure { message: failure.message, terminal: failure.terminal, status };
             Ok((result, Counts::default()))
         }

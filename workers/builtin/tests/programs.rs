@@ -1,5 +1,7 @@
 //! Real programs, with all the ways in which programs end.
 
+#![expect(clippy::unwrap_used, reason = "a test stops at what it did not expect")]
+
 use converge_builtin::{STDSHELL_KIND, StdShell, Stdio};
 use converge_sdk::{Input, Outcome, Provider, ProviderConfig, Reaction, Request, TaskError};
 use serde_json::{Value, json};
@@ -245,9 +247,28 @@ async fn a_script_fails_as_its_exit_says_and_its_teardown_runs_on_deletion() {
 }
 
 #[test]
-fn the_shipped_kind_is_a_document_that_parses() {
-    let mut document: Value = serde_json::from_str(STDSHELL_KIND).unwrap();
-    assert_eq!(document.as_object_mut().unwrap().remove("type"), Some(json!("kind")));
-    let manifest: converge_domain::kind::Manifest = serde_json::from_value(document).unwrap();
-    assert!(manifest.shape().works);
+fn the_shipped_kind_declares_exactly_what_the_provider_reads() {
+    let document: Value = serde_json::from_str(STDSHELL_KIND).unwrap();
+    assert_eq!((&document["type"], &document["kind"]), (&json!("kind"), &json!(StdShell.kind())));
+    let fields: Vec<&String> = document["spec_schema"]["properties"].as_object().unwrap().keys().collect();
+    assert_eq!(fields, ["args", "check", "env", "interpreter", "script", "teardown", "timeout_seconds"]);
+}
+
+/// The demo's leaf in Python, under the config that is shipped with it. Its Rust twin issues the same id.
+#[tokio::test]
+async fn the_demos_python_leaf_answers_over_stdio() {
+    let demo = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/landing-zone/stdio");
+    let document = std::fs::read_to_string(demo.join("account-stdio.providerconfig.json")).unwrap();
+    let mut spec = serde_json::from_str::<Value>(&document).unwrap()["spec"].clone();
+    spec["args"] = json!([demo.join("account.py")]);
+    let request = |reaction, team: &str| {
+        let mut request =
+            Request::example(reaction, "account-stdio", "n", json!({ "team_name": team, "email": "" }));
+        request.default_config = Some(config(spec.clone()));
+        request
+    };
+    let outcome = Stdio::by_name().work(request(Reaction::Work, "t")).await.unwrap();
+    assert_eq!(status(&outcome), json!({ "account_id": "748706536336" }));
+    assert!(Stdio::by_name().work(request(Reaction::Work, "LOUD")).await.unwrap_err().is_terminal());
+    assert!(Stdio::by_name().work(request(Reaction::Teardown, "t")).await.is_ok());
 }

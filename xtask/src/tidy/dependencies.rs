@@ -37,8 +37,10 @@ const ALLOWED: [(&str, &[&str]); 14] = [
     ("xtask", &[EMBEDDED]),
 ];
 
-/// What tests alone may use besides: a broker is tested with a real worker.
-const ALLOWED_IN_TESTS: [(&str, &str); 1] = [("workers/broker", SDK)];
+/// What tests alone may use besides: a broker is tested with a real worker, a built-in provider with the documents that
+/// the domain reads, the example's program with the provider that runs it.
+const ALLOWED_IN_TESTS: [(&str, &str); 3] =
+    [("workers/broker", SDK), ("workers/builtin", DOMAIN), ("examples/landing-zone", BUILTIN)];
 
 pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();

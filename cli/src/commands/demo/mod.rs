@@ -11,12 +11,13 @@ use super::{apply, serve};
 use crate::client::Client;
 use crate::console;
 use crate::convergence::{self, Patience};
-use crate::documents::{self, Document};
+use crate::documents::{self, Document, Head};
 use crate::duration;
-use crate::exit::{Failure, Outcome};
+use crate::exit::{Exit, Failure, Outcome};
 use crate::progress::Progress;
 use crate::server::{self, Database, Role, ServerOptions};
 use clap::Args;
+use std::cell::Cell;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -51,7 +52,7 @@ pub struct DemoArgs {
 /// Runs it.
 ///
 /// # Errors
-/// [`crate::exit::Exit::Failed`] when something failed for good, [`crate::exit::Exit::NotConverged`] when time
+/// [`Exit::Failed`] when something failed for good, [`Exit::NotConverged`] when time
 /// is up before the root is Ready.
 pub async fn run(args: DemoArgs) -> Outcome {
     let bom = match &args.bom {
@@ -75,9 +76,10 @@ pub async fn run(args: DemoArgs) -> Outcome {
     let (Some(http), Some(broker)) = (running.http, running.broker) else {
         return Err(anyhow::anyhow!("the server has no listeners").into());
     };
+    let ready = Cell::new(false);
     // The show ends the server, and a signal or a broken server ends the show; both lead to one orderly stop.
     let show = async {
-        let shown = Box::pin(show(&args, bom, http, broker)).await;
+        let shown = Box::pin(show(&args, bom, http, broker, &ready)).await;
         shutdown.cancel();
         shown
     };
@@ -95,7 +97,7 @@ pub async fn run(args: DemoArgs) -> Outcome {
             tokio::select! {
                 biased;
                 shown = show => shown,
-                () = shutdown.cancelled() => Ok(()),
+                () = shutdown.cancelled() => interrupted(&ready),
             }
         };
         tokio::join!(show, running.stopped(stop))
@@ -106,7 +108,14 @@ pub async fn run(args: DemoArgs) -> Outcome {
 }
 
 /// The part that a user could type: apply, wait, look.
-async fn show(args: &DemoArgs, bom: Vec<Document>, http: SocketAddr, broker: SocketAddr) -> Outcome {
+async fn show(
+    args: &DemoArgs,
+    bom: Vec<Document>,
+    http: SocketAddr,
+    broker: SocketAddr,
+    ready: &Cell<bool>,
+) -> Outcome {
+    let root = bom.first().map(|document| document.head.clone()).unwrap_or_default();
     let client = Client::new(&format!("http://{http}"))?;
     let mut worker = Worker::start(broker, &args.knobs)?;
     let shown = tokio::select! {
@@ -114,8 +123,9 @@ async fn show(args: &DemoArgs, bom: Vec<Document>, http: SocketAddr, broker: Soc
         // Without its worker the demo would only wait until time is up.
         ended = worker.ended() => Err(ended),
     };
+    ready.set(shown.is_ok());
     if shown.is_ok() && args.keep {
-        hint(http, broker);
+        hint(http, broker, &root);
         // Until a signal drops this future, and with it the worker; an ended worker is news, not the end.
         let ended = worker.ended().await;
         console::note(format_args!("{ended}"));
@@ -159,13 +169,20 @@ fn fresh_data_dir() -> PathBuf {
     std::env::temp_dir().join(format!("converge-demo-{}", uuid::Uuid::now_v7().simple()))
 }
 
-fn hint(http: SocketAddr, broker: SocketAddr) {
+/// Whoever stops the demo before its end has not seen it succeed.
+fn interrupted(ready: &Cell<bool>) -> Outcome {
+    if ready.get() { Ok(()) } else { Err(Failure::new(Exit::Failed, "stopped before the root was Ready")) }
+}
+
+fn hint(http: SocketAddr, broker: SocketAddr, root: &Head) {
+    let root =
+        format!("{}/{}", root.kind.as_deref().unwrap_or("KIND"), root.name.as_deref().unwrap_or("NAME"));
     console::note("");
     console::note("It stays up; Ctrl-C ends it. In another terminal:");
     console::note(format_args!("  export CONVERGE_SERVER=http://{http}"));
     console::note("  converge list resource --phase Reconciling --watch");
-    console::note("  converge tree classicbom/demo-region-1 --depth 1");
-    console::note("  converge describe classicbom/demo-region-1");
+    console::note(format_args!("  converge tree {root} --depth 1"));
+    console::note(format_args!("  converge describe {root}"));
     console::note("  converge events --follow");
     console::note(format_args!("Workers connect to http://{broker}."));
 }

@@ -56,7 +56,7 @@ pub async fn print(
     elapsed: Duration,
 ) -> Outcome {
     for root in wanted {
-        let nodes = tree::fetch(client, &root.reference).await?;
+        let nodes = tree::fetch(client, &root.reference, Some(after.position)).await?;
         console::print(format_args!("{} is Ready", root.reference))?;
         console::print(format_args!("\n{}\n", tree::summary(&nodes)))?;
         console::print(format_args!("children          {}", nodes.len().saturating_sub(1)))?;

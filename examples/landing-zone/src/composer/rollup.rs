@@ -82,7 +82,7 @@ mod tests {
     #[test]
     fn a_team_is_ready_when_all_of_its_resources_are_and_shows_the_ids_it_has() {
         let (a, b, gateway) = ([("fd", "D"), ("team", "A")], [("fd", "D"), ("team", "B")], [("fd", "D")]);
-        let mut nodes = vec![
+        let mut nodes = [
             node("account", &b, "Ready", json!({ "account_id": "000000000002" })),
             node("vpc", &b, "Failed", Value::Null),
             node("account", &a, "Ready", json!({ "account_id": "000000000001" })),

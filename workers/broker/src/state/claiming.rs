@@ -31,22 +31,21 @@ impl State {
             .filter(|(_, demand)| demand.hungry && !demand.parked)
             .map(|(kind, _)| kind.clone())
             .collect();
-        let mut planned = HashMap::<(WorkerId, KindRef), usize>::new();
-        let count =
-            |planned: &HashMap<_, usize>, id, kind: &KindRef| planned.get(&(id, kind.clone())).copied();
-        while let Some((kind, id)) =
-            self.next_placement(&hungry, |id, kind| count(&planned, id, kind).unwrap_or(0))
-        {
+        let mut planned = HashMap::<(WorkerId, usize), usize>::new();
+        let count = |planned: &HashMap<_, usize>, key| planned.get(&key).copied().unwrap_or(0);
+        while let Some((index, id)) = self.next_placement(&hungry, |id, index| count(&planned, (id, index))) {
+            let Some(kind) = hungry.get(index) else { break };
             self.turn += 1;
-            if let Some(demand) = self.demand.get_mut(&kind) {
+            if let Some(demand) = self.demand.get_mut(kind) {
                 demand.served_at = self.turn;
             }
             if let Some(worker) = self.workers.get_mut(&id) {
-                worker.occupy(&kind, 1);
+                worker.occupy(kind, 1);
             }
-            *planned.entry((id, kind)).or_default() += 1;
+            *planned.entry((id, index)).or_default() += 1;
         }
-        planned.into_iter().filter_map(|((id, kind), limit)| self.job(id, kind, limit)).collect()
+        let jobs = planned.into_iter();
+        jobs.filter_map(|((id, index), limit)| self.job(id, hungry.get(index)?.clone(), limit)).collect()
     }
 
     fn job(&mut self, worker: WorkerId, kind: KindRef, limit: usize) -> Option<ClaimJob> {

@@ -33,19 +33,18 @@ impl State {
             .map(|(id, _)| *id)
     }
 
-    /// The next (kind, worker) to get a slot, or None when nothing more can be placed.
+    /// The next slot's kind, as an index into `hungry`, and its worker; None when nothing more can be placed.
     pub(super) fn next_placement(
         &self,
         hungry: &[KindRef],
-        planned: impl Fn(WorkerId, &KindRef) -> usize,
-    ) -> Option<(KindRef, WorkerId)> {
-        hungry
-            .iter()
-            .filter_map(|kind| self.roomiest(kind, |id| planned(id, kind)).map(|id| (kind, id)))
-            .min_by_key(|(kind, id)| {
-                let used = self.workers.get(id).map_or(0, |worker| worker.in_use_by(kind));
-                (used, self.demand.get(*kind).map_or(0, |demand| demand.served_at))
-            })
-            .map(|(kind, id)| (kind.clone(), id))
+        planned: impl Fn(WorkerId, usize) -> usize,
+    ) -> Option<(usize, WorkerId)> {
+        let places = hungry.iter().enumerate().filter_map(|(index, kind)| {
+            let id = self.roomiest(kind, |id| planned(id, index))?;
+            let used = self.workers.get(&id)?.in_use_by(kind);
+            let served_at = self.demand.get(kind).map_or(0, |demand| demand.served_at);
+            Some(((used, served_at), (index, id)))
+        });
+        places.min_by_key(|(order, _)| *order).map(|(_, place)| place)
     }
 }

@@ -147,12 +147,12 @@ async fn a_worker_that_does_not_come_back_loses_its_tasks_after_a_lease() {
 #[tokio::test(flavor = "multi_thread")]
 async fn heartbeats_keep_a_long_task_alive_for_many_leases() {
     let engine = FakeEngine::new(&["vpc"]);
-    let config = BrokerConfig { lease: Duration::from_millis(600), ..BrokerConfig::default() };
+    let config = BrokerConfig { lease: Duration::from_secs(2), ..BrokerConfig::default() };
     let server = engine::start(&engine, config).await;
     let _worker = run(
         &server,
         vec![scripted("vpc", async |_| {
-            tokio::time::sleep(Duration::from_secs(3)).await;
+            tokio::time::sleep(Duration::from_secs(5)).await;
             Ok(Outcome::new())
         })],
     );
@@ -180,7 +180,7 @@ async fn a_stopping_worker_finishes_what_it_can_and_gives_back_the_rest() {
     let builder = Worker::builder()
         .broker(server.address.to_string())
         .max_parallel(2)
-        .drain_timeout(Duration::from_secs(2));
+        .drain_timeout(Duration::from_secs(5));
     let worker = run_with(vec![provider], builder);
     let (finishes, endless) =
         (engine.enqueue(task("vpc", "finishes")), engine.enqueue(task("vpc", "endless")));

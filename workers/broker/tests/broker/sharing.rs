@@ -1,6 +1,6 @@
 //! Slots are few, kinds are many.
 
-use crate::engine::{self, FakeEngine, PATIENCE, task};
+use crate::engine::{self, Fact, FakeEngine, PATIENCE, kind_ref, task};
 use crate::worker::{run, run_with, scripted};
 use converge_broker::BrokerConfig;
 use converge_engine::dispatch::TaskResult;
@@ -116,4 +116,31 @@ async fn wakeups_that_were_missed_are_made_up_for() {
     for fence in fences {
         engine.recorded(fence).await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_idle_broker_asks_the_engine_nothing() {
+    let engine = FakeEngine::new(&["idle", "vpc"]);
+    let server = engine::start(&engine, BrokerConfig::default()).await;
+    let handle = |kind: &str| scripted(kind, async |_| Ok(Outcome::new()));
+    let _worker = run(&server, vec![handle("vpc"), handle("idle")]);
+    let fence = engine.enqueue(task("vpc", "a"));
+    engine.recorded(fence).await;
+    let claims = |engine: &FakeEngine| {
+        let facts = engine.facts();
+        // Each kind was asked until it had less than was asked for.
+        for kind in ["vpc", "idle"].map(kind_ref) {
+            let last = facts.iter().rev().find_map(|fact| match fact {
+                Fact::Claimed { kind: of, limit, given } if *of == kind => Some(given < limit),
+                _ => None,
+            });
+            assert_eq!(last, Some(true), "{kind}");
+        }
+        facts.iter().filter(|fact| matches!(fact, Fact::Claimed { .. })).count()
+    };
+    // Lets the claims that the last outcome caused come in.
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let before = claims(&engine);
+    tokio::time::sleep(Duration::from_millis(700)).await;
+    assert_eq!(claims(&engine), before);
 }
