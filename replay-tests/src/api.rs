@@ -68,7 +68,8 @@ impl Api {
     }
 
     pub async fn delete(&self, kind: &str, name: &str) {
-        let query = "mutation ($kind: String!, $name: String!) { delete(kind: $kind, name: $name) { position } }";
+        let query =
+            "mutation ($kind: String!, $name: String!) { delete(kind: $kind, name: $name) { position } }";
         self.ask(query, json!({ "kind": kind, "name": name })).await;
     }
 
@@ -78,7 +79,8 @@ impl Api {
             resource(kind: $kind, name: $name) { phase why } }";
         let answer = self.ask(query, json!({ "kind": kind, "name": name })).await;
         let resource = &answer["resource"];
-        (!resource.is_null()).then(|| (text(&resource["phase"]), resource["why"].as_str().unwrap_or("").to_owned()))
+        (!resource.is_null())
+            .then(|| (text(&resource["phase"]), resource["why"].as_str().unwrap_or("").to_owned()))
     }
 
     /// The counter of tasks handed to workers, summed over kinds.

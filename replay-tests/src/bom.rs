@@ -18,7 +18,8 @@ impl Bom {
 
     /// The document to apply.
     pub fn document(&self) -> Value {
-        let domains: Vec<Value> = self.domains.iter().enumerate().map(|(at, teams)| domain(at, teams)).collect();
+        let domains: Vec<Value> =
+            self.domains.iter().enumerate().map(|(at, teams)| domain(at, teams)).collect();
         json!({
             "type": "resource", "kind": "classicbom", "kind_version": 1, "name": self.name,
             "spec": { "deployment_instance": { "name": self.name, "functional_domains": domains } }

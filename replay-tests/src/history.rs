@@ -90,7 +90,9 @@ impl History {
     pub fn tail(&self, most: usize) -> String {
         let lines: Vec<String> = self
             .resources()
-            .map(|((kind, name), stored, event)| format!("{} {kind}/{name} {}", stored.position, event.name()))
+            .map(|((kind, name), stored, event)| {
+                format!("{} {kind}/{name} {}", stored.position, event.name())
+            })
             .collect();
         lines[lines.len().saturating_sub(most)..].join("\n")
     }

@@ -78,10 +78,20 @@ impl Walk {
                 assert!(claim.epoch > state.epoch, "epochs rise, not at {}", stored.position);
             }
             ResourceEvent::Worked(worked) => {
-                assert_eq!(live.map(|claim| claim.epoch), Some(worked.epoch), "fenced, at {}", stored.position);
+                assert_eq!(
+                    live.map(|claim| claim.epoch),
+                    Some(worked.epoch),
+                    "fenced, at {}",
+                    stored.position
+                );
             }
             ResourceEvent::AttemptFailed(failed) => {
-                assert_eq!(live.map(|claim| claim.epoch), Some(failed.epoch), "fenced, at {}", stored.position);
+                assert_eq!(
+                    live.map(|claim| claim.epoch),
+                    Some(failed.epoch),
+                    "fenced, at {}",
+                    stored.position
+                );
             }
             _ => {}
         }

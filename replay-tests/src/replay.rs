@@ -49,7 +49,8 @@ impl Derived {
         }
         for (id, state) in states {
             let address = Address { aggregate_type: state.aggregate_type(), id: *id };
-            let (head, rows) = StateProjector.project(address, &AnyState::empty(state.aggregate_type()), state);
+            let (head, rows) =
+                StateProjector.project(address, &AnyState::empty(state.aggregate_type()), state);
             if !rows.head_removed {
                 derived.add(id.0, head, rows);
             }
@@ -61,10 +62,21 @@ impl Derived {
         let phase = head.phase.map(phase_code);
         let (standing, subtree) = (head.standing.map(standing_code), head.subtree.map(standing_code));
         let pass = head.pass_id.map(|pass| pass.0);
-        self.row("head", [
-            text(id), text(&head.kind), text(head.kind_version), text(&head.name), option(head.parent.map(|p| p.0)),
-            option(phase), option(standing), option(subtree), option(pass), text(head.outward),
-        ]);
+        self.row(
+            "head",
+            [
+                text(id),
+                text(&head.kind),
+                text(head.kind_version),
+                text(&head.name),
+                option(head.parent.map(|p| p.0)),
+                option(phase),
+                option(standing),
+                option(subtree),
+                option(pass),
+                text(head.outward),
+            ],
+        );
         self.heads.insert(head.id, head);
         if let Some(name) = rows.name_taken {
             self.row("names", [text(name.kind), text(name.name), text(id)]);
@@ -77,9 +89,16 @@ impl Derived {
         }
         if let Some(Some(queue)) = rows.queue {
             let kind = queue.kind;
-            self.row("queue", [
-                text(kind.kind), text(kind.kind_version), text(queue.priority), text(queue.due_at.0), text(id),
-            ]);
+            self.row(
+                "queue",
+                [
+                    text(kind.kind),
+                    text(kind.kind_version),
+                    text(queue.priority),
+                    text(queue.due_at.0),
+                    text(id),
+                ],
+            );
         }
         if let Some(Some(timer)) = rows.timer {
             self.row("timer", [text(timer.due_at.0), text(id)]);
@@ -113,10 +132,7 @@ async fn stored(pool: &PgPool) -> HashMap<&'static str, Rows> {
     let rows: Vec<(String, String)> =
         sqlx::query_as(include_str!("tables.sql")).fetch_all(pool).await.expect("the tables can be read");
     for (table, row) in rows {
-        let table = TABLES
-            .into_iter()
-            .find(|known| *known == table)
-            .expect("a table that is compared");
+        let table = TABLES.into_iter().find(|known| *known == table).expect("a table that is compared");
         tables.entry(table).or_default().insert(row);
     }
     for table in TABLES {

@@ -264,7 +264,8 @@ pub fn kinds() -> Vec<Value> {
 /// Every JSON document of a folder whose name says that it is a kind.
 pub fn documents(folder: &Path) -> Vec<Value> {
     let entries = std::fs::read_dir(folder).expect("the folder is there").map(|entry| entry.unwrap().path());
-    let mut paths: Vec<PathBuf> = entries.filter(|path| path.to_string_lossy().ends_with(".kind.json")).collect();
+    let mut paths: Vec<PathBuf> =
+        entries.filter(|path| path.to_string_lossy().ends_with(".kind.json")).collect();
     paths.sort();
     paths.iter().map(|path| serde_json::from_slice(&std::fs::read(path).unwrap()).expect("JSON")).collect()
 }

@@ -41,6 +41,9 @@ pub(crate) async fn accept(
     if output.configs > 0 {
         violations.push("configs: this version does not take provider configs from composers yet".to_owned());
     }
+    // A kind that this process has not heard of yet would otherwise refuse the composition for good.
+    let kinds = output.children.iter().map(|child| KindRef::new(&child.kind, child.kind_version));
+    core.registry.ensure(core.store.as_ref(), kinds).await?;
     violations.extend(check_children(core, composer, &output));
     if violations.is_empty() {
         violations.extend(check_graph(&output));

@@ -2,11 +2,11 @@
 
 use super::check::{Findings, Kinds};
 use super::plan::{Planned, plan};
-use super::{EngineGateway, metadata, refused};
+use super::{EngineGateway, metadata, refused, unavailable};
 use crate::gateway_api::{Applied, ApplyAnswer, GatewayError, RequestContext, Verb, Violation};
 use converge_domain::document::Document;
 use converge_domain::resource::{ResourceError, ResourceEvent};
-use converge_domain::{AnyEvent, DomainError};
+use converge_domain::{AggregateType, AnyEvent, DomainError, KindRef};
 use converge_event_store::{CommandGroup, Committed, ExecuteError, StepResult};
 
 /// Most documents of one request.
@@ -28,6 +28,8 @@ impl EngineGateway {
                 message: format!("at most {DOCUMENTS_MAX} documents go in one request; split it"),
             }]));
         }
+        let wanted = documents.iter().filter_map(kind_of);
+        self.core.registry.ensure(self.core.store.as_ref(), wanted).await.map_err(unavailable)?;
         let mut findings = Findings::default();
         let kinds = Kinds::new(&self.core.registry, &documents, &mut findings);
         findings.check(&kinds, &documents);
@@ -42,7 +44,10 @@ impl EngineGateway {
                 steps: planned.iter().map(|step| (step.address, step.command.clone())).collect(),
             };
             match self.core.log.execute(group).await {
-                Ok(committed) => return Ok(answer(&planned, &committed, &findings)),
+                Ok(committed) => {
+                    self.follow_own_apply(&documents).await;
+                    return Ok(answer(&planned, &committed, &findings));
+                }
                 Err(ExecuteError::NameTaken) => {}
                 Err(ExecuteError::Domain { step, error }) => {
                     return Err(self.explained(&planned, step, error).await);
@@ -51,6 +56,25 @@ impl EngineGateway {
             }
         }
         Err(GatewayError::Conflict("other writers keep taking the same names; try again".to_owned()))
+    }
+
+    /// Whoever sees this answer and applies again is judged by the manifests and configs just applied, not by those that
+    /// the tail has not replaced yet.
+    async fn follow_own_apply(&self, documents: &[Document]) {
+        for (aggregate_type, applied) in [
+            (AggregateType::Kind, documents.iter().any(|document| matches!(document, Document::Kind(_)))),
+            (
+                AggregateType::ProviderConfig,
+                documents.iter().any(|document| matches!(document, Document::ProviderConfig(_))),
+            ),
+        ] {
+            if applied
+                && let Err(error) = self.core.registry.reload(self.core.store.as_ref(), aggregate_type).await
+            {
+                // It is committed, so the answer stays: the tail reloads until it can.
+                tracing::warn!(%error, "cannot reload the registry after an apply");
+            }
+        }
     }
 
     /// A domain refusal in the words of the document it hit.
@@ -71,6 +95,15 @@ impl EngineGateway {
             DomainError::Kind(error) => GatewayError::Conflict(error.to_string()),
             error => GatewayError::Conflict(format!("{subject}: {error}")),
         }
+    }
+}
+
+/// The kind version that a document is judged by, where another document defines it.
+fn kind_of(document: &Document) -> Option<KindRef> {
+    match document {
+        Document::Resource(resource) => Some(KindRef::new(&resource.kind, resource.kind_version)),
+        Document::ProviderConfig(config) => Some(KindRef::new(&config.kind, config.kind_version)),
+        Document::Kind(_) | Document::ReactorBinding(_) => None,
     }
 }
 

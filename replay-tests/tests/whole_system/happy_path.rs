@@ -95,9 +95,9 @@ async fn the_five_fixture_kinds_apply_unchanged_and_only_the_unresolvable_refere
     let about_references: Vec<_> =
         applied.warnings.iter().filter(|warning| warning.contains("RolledUpTeam")).collect();
     assert_eq!(about_references.len(), 1, "{:?}", applied.warnings);
-    // A knob that is stored and not built yet is named; nothing else is said.
+    // What is stored and not built yet is named; nothing else is said.
     for warning in applied.warnings.iter().filter(|warning| !warning.contains("RolledUpTeam")) {
-        assert!(warning.contains(": stored, but "), "{warning}");
+        assert!(warning.contains(" yet"), "{warning}");
     }
     let again = site.api.apply(&fixtures).await;
     assert!(again.verbs.iter().all(|(_, verb)| verb == "unchanged"), "{again:?}");
@@ -121,8 +121,8 @@ async fn events_follow_tells_one_resources_story_in_order() {
         let mut story = Vec::new();
         for line in told {
             let event: serde_json::Value = serde_json::from_str(&line).expect("JSON");
-            story.push(event["eventType"].as_str().expect("a word").to_owned());
-            if event["eventType"] == "Deleted" {
+            story.push(event["event_type"].as_str().expect("a word").to_owned());
+            if event["event_type"] == "Deleted" {
                 break;
             }
         }

@@ -1,6 +1,10 @@
 //! The whole system as its users meet it: real servers, real workers, real PostgreSQL, and real deaths of each.
 
 mod happy_path;
+mod other_readers;
+mod servers_die;
+mod side_by_side;
+mod workers_die;
 
 use replay_tests::bom::Bom;
 use replay_tests::history::History;
