@@ -37,15 +37,13 @@ pub(crate) async fn accept(
             "the composition arrived incomplete: {announced:?} children, edges and configs announced, {found:?} received"
         )));
     }
-    let mut kinds: Vec<KindRef> =
-        output.children.iter().map(|child| KindRef::new(&child.kind, child.kind_version)).collect();
-    kinds.sort();
-    kinds.dedup();
-    core.registry.know(core.store.as_ref(), &kinds).await?;
     let mut violations = output.broken.clone();
     if output.configs > 0 {
         violations.push("configs: this version does not take provider configs from composers yet".to_owned());
     }
+    // A kind that this process has not heard of yet would otherwise refuse the composition for good.
+    let kinds = output.children.iter().map(|child| KindRef::new(&child.kind, child.kind_version));
+    core.registry.ensure(core.store.as_ref(), kinds).await?;
     violations.extend(check_children(core, composer, &output));
     if violations.is_empty() {
         violations.extend(check_graph(&output));

@@ -28,11 +28,8 @@ impl EngineGateway {
                 message: format!("at most {DOCUMENTS_MAX} documents go in one request; split it"),
             }]));
         }
-        self.core
-            .registry
-            .know(self.core.store.as_ref(), &kinds_of(&documents))
-            .await
-            .map_err(unavailable)?;
+        let wanted = documents.iter().filter_map(kind_of);
+        self.core.registry.ensure(self.core.store.as_ref(), wanted).await.map_err(unavailable)?;
         let mut findings = Findings::default();
         let kinds = Kinds::new(&self.core.registry, &documents, &mut findings);
         findings.check(&kinds, &documents);
@@ -49,7 +46,7 @@ impl EngineGateway {
             };
             match self.core.log.execute(group).await {
                 Ok(committed) => {
-                    self.learn(&planned).await?;
+                    self.follow_own_apply(&documents).await;
                     return Ok(answer(&planned, &committed, &findings));
                 }
                 Err(ExecuteError::NameTaken) => {}
@@ -62,15 +59,23 @@ impl EngineGateway {
         Err(GatewayError::Conflict("other writers keep taking the same names; try again".to_owned()))
     }
 
-    /// What was just published is known here before the answer goes out: the next request may build on it.
-    async fn learn(&self, planned: &[Planned]) -> Result<(), GatewayError> {
-        for aggregate_type in [AggregateType::Kind, AggregateType::ProviderConfig] {
-            if planned.iter().any(|step| step.address.aggregate_type == aggregate_type) {
-                let store = self.core.store.as_ref();
-                self.core.registry.reload(store, aggregate_type).await.map_err(unavailable)?;
+    /// Whoever sees this answer and applies again is judged by the manifests and configs just applied, not by those that
+    /// the tail has not replaced yet.
+    async fn follow_own_apply(&self, documents: &[Document]) {
+        for (aggregate_type, applied) in [
+            (AggregateType::Kind, documents.iter().any(|document| matches!(document, Document::Kind(_)))),
+            (
+                AggregateType::ProviderConfig,
+                documents.iter().any(|document| matches!(document, Document::ProviderConfig(_))),
+            ),
+        ] {
+            if applied
+                && let Err(error) = self.core.registry.reload(self.core.store.as_ref(), aggregate_type).await
+            {
+                // It is committed, so the answer stays: the tail reloads until it can.
+                tracing::warn!(%error, "cannot reload the registry after an apply");
             }
         }
-        Ok(())
     }
 
     /// A domain refusal in the words of the document it hit.
@@ -94,19 +99,13 @@ impl EngineGateway {
     }
 }
 
-/// The kind versions that a request names.
-fn kinds_of(documents: &[Document]) -> Vec<KindRef> {
-    let mut kinds: Vec<KindRef> = documents
-        .iter()
-        .filter_map(|document| match document {
-            Document::Resource(resource) => Some(KindRef::new(&resource.kind, resource.kind_version)),
-            Document::ProviderConfig(config) => Some(KindRef::new(&config.kind, config.kind_version)),
-            Document::Kind(_) | Document::ReactorBinding(_) => None,
-        })
-        .collect();
-    kinds.sort();
-    kinds.dedup();
-    kinds
+/// The kind version that a document is judged by, where another document defines it.
+fn kind_of(document: &Document) -> Option<KindRef> {
+    match document {
+        Document::Resource(resource) => Some(KindRef::new(&resource.kind, resource.kind_version)),
+        Document::ProviderConfig(config) => Some(KindRef::new(&config.kind, config.kind_version)),
+        Document::Kind(_) | Document::ReactorBinding(_) => None,
+    }
 }
 
 fn answer(planned: &[Planned], committed: &Committed, findings: &Findings) -> ApplyAnswer {

@@ -35,6 +35,9 @@ pub struct ConfigEntry {
 #[derive(Default)]
 pub struct Registry {
     inner: RwLock<Inner>,
+    /// One reload at a time: of two that read side by side, the one that read earlier could install its answer last and
+    /// bring an old manifest back.
+    reloading: tokio::sync::Mutex<()>,
 }
 
 #[derive(Default)]
@@ -76,6 +79,7 @@ impl Registry {
         store: &dyn Store,
         aggregate_type: AggregateType,
     ) -> Result<(), StoreError> {
+        let _turn = self.reloading.lock().await;
         let heads = store.heads_of_type(aggregate_type).await?;
         let mut inner = self.inner.write().unwrap_or_else(PoisonError::into_inner);
         if aggregate_type == AggregateType::Kind {
@@ -107,11 +111,17 @@ impl Registry {
         Ok(())
     }
 
-    /// Reads the kinds again if one of `wanted` is unknown here: the tail may be a moment behind whoever
-    /// published it, and nobody is told that a kind is unknown while it is not.
-    pub(crate) async fn know(&self, store: &dyn Store, wanted: &[KindRef]) -> Result<(), StoreError> {
-        let known = |kind: &KindRef| self.kind(kind).is_some();
-        if wanted.iter().all(known) { Ok(()) } else { self.reload(store, AggregateType::Kind).await }
+    /// Makes sure that a kind version which is stored is known here too. The tail brings news within milliseconds, but
+    /// whoever has the answer to an apply, or works for a process that is further on, must not be told otherwise.
+    pub(crate) async fn ensure(
+        &self,
+        store: &dyn Store,
+        mut wanted: impl Iterator<Item = KindRef>,
+    ) -> Result<(), StoreError> {
+        if wanted.any(|kind| self.kind(&kind).is_none()) {
+            self.reload(store, AggregateType::Kind).await?;
+        }
+        Ok(())
     }
 
     /// The live manifest of a kind version.
