@@ -18,6 +18,9 @@ use tokio_util::sync::CancellationToken;
 
 /// Connections for catch-up projections and the lists read from them.
 const PROJECTION_CONNECTIONS: u32 = 8;
+/// How long a repeated command id is recognised, in milliseconds: a day.
+const COMMAND_IDS_KEPT_MS: i64 = 24 * 60 * 60 * 1000;
+const FORGET_EVERY: Duration = Duration::from_secs(60);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Migrates the schema and starts the parts of `role`, each a task that ends when `shutdown` is cancelled.
@@ -34,7 +37,8 @@ pub async fn start(
     postgres::migrate(&pool).await.context("cannot migrate the database")?;
     let store = PgStore::connect(url, PgOptions::default()).await.context("cannot open the event store")?;
     let pools = [pool.clone(), store.pool().clone()];
-    let store: Arc<dyn Store> = Arc::new(store);
+    let postgres_store = Arc::new(store);
+    let store: Arc<dyn Store> = postgres_store.clone();
     let log = Log::start(store.clone(), Arc::new(StateProjector), LogConfig::default()).await?;
     let feed: Arc<dyn Feed> = Arc::new(log.tail());
 
@@ -49,6 +53,7 @@ pub async fn start(
     // Its child, so that one part's end can stop the others without passing for a shutdown that was asked for.
     let stop = shutdown.child_token();
     let mut serving = JoinSet::new();
+    serving.spawn(forget(postgres_store, stop.clone()));
     if let Some(listener) = listeners.http {
         let board = Board::default();
         let list = Runner::new(Arc::new(ResourceList), pool.clone(), feed.clone(), &board);
@@ -97,6 +102,19 @@ pub async fn start(
         first
     });
     Ok(parts)
+}
+
+/// Forgets, little by little, command ids that no client repeats any more.
+async fn forget(store: Arc<PgStore>, stop: CancellationToken) -> anyhow::Result<()> {
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return Ok(()),
+            () = tokio::time::sleep(FORGET_EVERY) => {}
+        }
+        if let Err(error) = store.prune(COMMAND_IDS_KEPT_MS).await {
+            tracing::warn!(%error, "old command ids stay a while longer");
+        }
+    }
 }
 
 /// Brings the schema up to date, under the migrations' own lock.
