@@ -127,7 +127,7 @@ impl Engine {
     pub async fn shutdown(self) {
         self.stop.cancel();
         self.tracker.wait().await;
-        self.membership.leave().await;
+        self.membership.leave();
     }
 }
 

@@ -20,6 +20,8 @@ const HEAP_MAX: usize = 200_000;
 /// How often the table is looked at for timers this process did not see being set.
 const TABLE_LOOK: Duration = Duration::from_secs(30);
 const PAGE: u32 = 1000;
+/// How long after an instant it is looked at once more.
+const SECOND_LOOK_MS: i64 = 100;
 
 /// The soonest on top.
 type Heap = BinaryHeap<Reverse<(Timestamp, ResourceId)>>;
@@ -37,7 +39,9 @@ impl Timers {
         let mut heap = self.heap.lock().unwrap_or_else(PoisonError::into_inner);
         if heap.len() < HEAP_MAX {
             let sooner = heap.peek().is_none_or(|Reverse((first, _))| due < *first);
+            // Twice: should this process's idea of the database's time be a little ahead, the first finds nothing due.
             heap.push(Reverse((due, id)));
+            heap.push(Reverse((due.plus_ms(SECOND_LOOK_MS), id)));
             if sooner {
                 self.sooner.notify_one();
             }
@@ -116,7 +120,7 @@ async fn look(
     let mut after = after;
     loop {
         let page = core.store.due_timers(after, PAGE).await?;
-        let full = page.len() == PAGE as usize;
+        let full = page.len() >= PAGE as usize;
         ids.extend(page.iter().map(|row| row.id));
         let Some(last) = page.last() else { return Ok((ids, after)) };
         // Rows that share the last instant may continue on the next page: step back one millisecond unless the

@@ -5,7 +5,7 @@ use crate::dispatching::Dispatcher;
 use crate::engine::Core;
 use crate::evaluate::{Evaluator, Touch};
 use crate::timers::Timers;
-use converge_domain::resource::{Reaction, ResourceEvent, Standing};
+use converge_domain::resource::{ResourceEvent, Standing};
 use converge_domain::{AggregateType, AnyEvent, Position, ResourceId};
 use converge_event_store::StoredEvent;
 use std::sync::Arc;
@@ -59,7 +59,14 @@ impl Wakers {
                         claimable.push(id);
                     }
                     self.inform_brokers(id, event);
-                    everything_claimable |= matches!(event, ResourceEvent::Composed { .. });
+                    everything_claimable |= matches!(
+                        event,
+                        ResourceEvent::Composed { .. } | ResourceEvent::CompositionAbandoned { .. }
+                    );
+                    if let ResourceEvent::Deleted(deleted) = event {
+                        claimable.push(id);
+                        claimable.extend_from_slice(&deleted.upstreams);
+                    }
                 }
                 AnyEvent::Kind(_) => {
                     self.reload(AggregateType::Kind).await;
@@ -154,15 +161,12 @@ fn touch(id: ResourceId, event: &ResourceEvent, touches: &mut Vec<(ResourceId, T
             touches.push((id, if moved_on { Touch::SELF } else { Touch::AROUND }));
         }
         ResourceEvent::SubtreeChanged(changed) if changed.subtree == Standing::Open => {}
-        ResourceEvent::AttemptFailed(failed) if !failed.terminal => {
-            let touch = if failed.reaction == Reaction::Teardown { Touch::AROUND } else { Touch::SELF };
-            touches.push((id, touch));
-        }
-        ResourceEvent::ClaimReleased { .. } | ResourceEvent::Progressed { .. } => {
-            touches.push((id, Touch::SELF))
-        }
         ResourceEvent::DeletionRequested { .. } => touches.push((id, Touch::DELETION)),
+        // The end of a claim, whatever it was, may leave the node waiting on others, or let its teardown open.
         ResourceEvent::Composed { .. }
+        | ResourceEvent::ClaimReleased { .. }
+        | ResourceEvent::Progressed { .. }
+        | ResourceEvent::CompositionAbandoned { .. }
         | ResourceEvent::Worked(_)
         | ResourceEvent::AttemptFailed(_)
         | ResourceEvent::InputsRejected { .. }
@@ -175,13 +179,12 @@ fn touch(id: ResourceId, event: &ResourceEvent, touches: &mut Vec<(ResourceId, T
             touches.push((id, Touch::DEPENDENTS));
             touches.extend(deleted.upstreams.iter().map(|upstream| (*upstream, Touch::SELF)));
             if let Some(owner) = deleted.owner {
-                touches.push((owner, if deleted.wanted { Touch::LOST_CHILD } else { Touch::SELF }));
+                touches.push((owner, Touch::SELF));
             }
         }
         ResourceEvent::Claimed(_)
         | ResourceEvent::ClaimMoved { .. }
         | ResourceEvent::OutcomeFenced { .. }
-        | ResourceEvent::CompositionAbandoned { .. }
         | ResourceEvent::RecomposeRequested { .. }
         | ResourceEvent::TeardownOpened {}
         | ResourceEvent::FinalizerStripped { .. } => {}

@@ -11,11 +11,6 @@ use std::sync::Arc;
 pub enum ResourceCommand {
     Declare(Box<Declare>),
     Evaluate(Box<Evaluate>),
-    RejectInputs {
-        expected: Sequence,
-        message: String,
-        at: Timestamp,
-    },
     Claim(Box<ClaimTask>),
     RecordOutcome(Box<RecordOutcome>),
     ReleaseClaim {
@@ -63,6 +58,10 @@ pub enum ResourceCommand {
     RequestRecompose {
         reason: String,
     },
+    /// Asks for the end of a child that its composer dropped, if it is still dropped.
+    RemoveDropped {
+        at: Timestamp,
+    },
     /// Asks for the end of the resource.
     RequestDeletion {
         at: Timestamp,
@@ -105,6 +104,9 @@ pub struct Evaluate {
     pub upstreams: Vec<UpstreamFact>,
     /// For composites.
     pub children: Option<ChildrenFact>,
+    /// What the kind's schema says against the spec with its flowed values in; judged only when every value is
+    /// there. None: nothing.
+    pub rejection: Option<String>,
     /// While deleting: whether dependents or children are left.
     pub held_by: Option<HeldBy>,
     pub at: Timestamp,
@@ -207,7 +209,6 @@ impl ResourceCommand {
         match self {
             Self::Declare(_) => "declare",
             Self::Evaluate(_) => "evaluate",
-            Self::RejectInputs { .. } => "reject_inputs",
             Self::Claim(_) => "claim",
             Self::RecordOutcome(_) => "record_outcome",
             Self::ReleaseClaim { .. } => "release_claim",
@@ -218,6 +219,7 @@ impl ResourceCommand {
             Self::ConfirmPropagated { .. } => "confirm_propagated",
             Self::RaiseSubtree { .. } => "raise_subtree",
             Self::RequestRecompose { .. } => "request_recompose",
+            Self::RemoveDropped { .. } => "remove_dropped",
             Self::RequestDeletion { .. } => "request_deletion",
         }
     }

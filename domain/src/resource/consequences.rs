@@ -12,6 +12,9 @@ pub struct Consequences {
     /// appends `RaiseSubtree` to the owner (events *before* the cause) when its subtree is better than that,
     /// and the guard `SubtreeAtLeast` otherwise; then goes on upward with the owner's own consequences.
     pub raise_owner: Option<(ResourceId, Standing)>,
+    /// A child that its composer still wants is gone: the composer must compose again. Decided in the same
+    /// transaction, so that no crash can lose it and no evaluation in between finds the subtree complete.
+    pub recompose_owner: Option<ResourceId>,
 }
 
 /// Derives them from the states around `events`.
@@ -31,7 +34,11 @@ pub fn consequences(before: &ResourceState, after: &ResourceState, events: &[Res
         }
         _ => None,
     };
-    Consequences { guards, raise_owner }
+    let recompose_owner = events.iter().find_map(|event| match event {
+        ResourceEvent::Deleted(deleted) if deleted.wanted => deleted.owner,
+        _ => None,
+    });
+    Consequences { guards, raise_owner, recompose_owner }
 }
 
 fn guards_of(after: &ResourceState, event: &ResourceEvent, guards: &mut Vec<Guard>) {

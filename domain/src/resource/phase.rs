@@ -56,13 +56,15 @@ impl ResourceState {
         if !self.unresolved.is_empty() {
             return if self.gate == Gate::Blocked { Standing::Impaired } else { Standing::Open };
         }
-        let moving = self.propagation_owed
+        // A Degraded node owes its dependents nothing until it is Ready again: flows read a Ready status only.
+        let degraded = self.phase() == Phase::Degraded;
+        let moving = (self.propagation_owed && !degraded)
             || self.subtree == Standing::Open
             || self.loud_rollup_owed()
             || !self.is_synced();
         if moving {
             Standing::Open
-        } else if self.phase() == Phase::Degraded {
+        } else if degraded {
             Standing::Impaired
         } else {
             Standing::AllReady

@@ -121,3 +121,12 @@ fn a_claim_is_guarded_by_its_upstreams_and_ancestors() {
         ]
     );
 }
+
+#[test]
+fn a_newer_generation_does_not_wait_for_what_an_older_one_asked_for() {
+    let mut story = declared(leaf());
+    let live = story.claims();
+    story.when(ResourceCommand::Declare(Box::new(declare(leaf(), json!({"size": 2})))));
+    story.when(outcome(&live, Outcome::InProgress { status: None, requeue_after_secs: 1200 }));
+    story.when(claim_at(9, NOW));
+}

@@ -127,3 +127,60 @@ fn the_last_event_names_whoever_must_hear_of_it() {
         })]
     );
 }
+
+#[test]
+fn a_lost_child_makes_its_composer_compose_again_in_the_same_transaction() {
+    let mut story = Story::default();
+    let mut wanted = declare(leaf(), json!({}));
+    wanted.composer = Some(ComposerRef { ancestors: vec![id(50)], pass_id: pass_id(1) });
+    story.when(ResourceCommand::Declare(Box::new(wanted)));
+    story.when(ResourceCommand::RequestDeletion { at: NOW });
+    let before = story.state.clone();
+    let events = story.held_by(false, false);
+    assert_eq!(consequences(&before, &story.state, &events).recompose_owner, Some(id(50)));
+
+    let mut root = declared(composite());
+    let claim = root.claims();
+    let lost = || ResourceCommand::RequestRecompose { reason: "a child is gone".into() };
+    assert_eq!(
+        Story::names(&root.when(lost())),
+        ["RecomposeRequested"],
+        "the running composition may not see it"
+    );
+    assert!(root.when(lost()).is_empty(), "the next round will");
+    root.when(outcome(&claim, composition(7)));
+    root.when(ResourceCommand::CompletePass {
+        pass_id: pass_id(7),
+        created: 0,
+        changed: 0,
+        dropped: 0,
+        at: NOW,
+    });
+    assert_eq!(root.state.due(), Some(Reaction::Compose));
+    assert!(root.sees(vec![], Some(settled("x"))).is_empty(), "nothing settles before it is composed again");
+}
+
+#[test]
+fn a_dropped_child_that_was_adopted_again_is_not_removed() {
+    let composer = |n| Some(ComposerRef { ancestors: vec![id(50)], pass_id: pass_id(n) });
+    let mut child = Story::default();
+    child.when(ResourceCommand::Declare(Box::new(Declare {
+        composer: composer(1),
+        ..declare(leaf(), json!({}))
+    })));
+    let drop = |n, former_dependents| ResourceCommand::Drop {
+        composer: id(50),
+        pass_id: pass_id(n),
+        former_dependents,
+        kept: false,
+        at: NOW,
+    };
+    child.when(drop(2, vec![]));
+    child.when(ResourceCommand::Declare(Box::new(Declare {
+        composer: composer(3),
+        ..declare(leaf(), json!({}))
+    })));
+    assert!(child.when(ResourceCommand::RemoveDropped { at: NOW }).is_empty());
+    child.when(drop(4, vec![]));
+    assert_eq!(Story::names(&child.when(ResourceCommand::RemoveDropped { at: NOW })), ["DeletionRequested"]);
+}

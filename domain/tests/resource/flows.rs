@@ -48,6 +48,7 @@ fn an_evaluation_of_a_resource_that_moved_is_void() {
         expected: Sequence(0),
         upstreams: vec![ready_upstream(4, json!({"id": "1"}))],
         children: None,
+        rejection: None,
         held_by: None,
         at: NOW,
     };
@@ -171,12 +172,36 @@ fn an_equal_value_from_another_upstream_is_no_new_generation() {
 }
 
 #[test]
-fn an_invalid_filled_in_spec_fails_the_generation() {
+fn an_invalid_filled_in_spec_fails_the_generation_in_the_same_decision() {
     let mut story = waiting();
-    story.sees(vec![ready_upstream(4, json!({"id": "123"}))], None);
-    let expected = Sequence(story.state.sequence);
-    story.when(ResourceCommand::RejectInputs { expected, message: "/account_id: too short".into(), at: NOW });
-    assert_eq!(story.phase(), Phase::Failed);
+    story.rejection = Some("/account_id: too short".into());
+    let events = story.sees(vec![ready_upstream(4, json!({"id": "123"}))], None);
+    assert_eq!(Story::names(&events), ["UpstreamsEvaluated", "InputsRejected"]);
+    assert_eq!((story.phase(), story.state.due()), (Phase::Failed, None));
     story.sees(vec![ready_upstream(6, json!({"id": "123456"}))], None);
     assert_eq!(story.phase(), Phase::Reconciling, "a new value is a new generation");
+}
+
+#[test]
+fn nothing_is_rejected_before_every_value_is_there() {
+    let mut story = waiting();
+    story.rejection = Some("/account_id: too short".into());
+    assert!(story.sees(vec![upstream(2, false, Standing::Open, json!({}))], None).is_empty());
+    assert_eq!(story.phase(), Phase::Reconciling);
+}
+
+#[test]
+fn a_degraded_node_with_a_changed_status_is_settled_for_its_owner() {
+    let mut story = declared(leaf());
+    story.works(json!({"id": 1}));
+    story.when(ResourceCommand::Declare(Box::new(declare(leaf(), json!({"size": 2})))));
+    let claim = story.claims();
+    let unhealthy = Succeeded {
+        status: Some(std::sync::Arc::new(json!({"id": 2}))),
+        healthy: Some(false),
+        ..Succeeded::default()
+    };
+    story.when(outcome(&claim, Outcome::Succeeded(unhealthy)));
+    assert!(story.state.propagation_owed);
+    assert_eq!((story.phase(), story.state.standing()), (Phase::Degraded, Standing::Impaired));
 }

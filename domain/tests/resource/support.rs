@@ -28,6 +28,8 @@ pub fn pass_id(n: u128) -> PassId {
 pub struct Story {
     pub state: ResourceState,
     pub events: Vec<ResourceEvent>,
+    /// What the schema says at the next look at the surroundings.
+    pub rejection: Option<String>,
     claims: u128,
 }
 
@@ -89,11 +91,13 @@ impl Story {
         upstreams: Vec<UpstreamFact>,
         children: Option<ChildrenFact>,
     ) -> Vec<ResourceEvent> {
+        let rejection = self.rejection.take();
         let expected = converge_domain::Sequence(self.state.sequence);
         self.when(ResourceCommand::Evaluate(Box::new(Evaluate {
             expected,
             upstreams,
             children,
+            rejection,
             held_by: None,
             at: NOW,
         })))
@@ -106,6 +110,7 @@ impl Story {
             expected,
             upstreams: vec![],
             children: None,
+            rejection: None,
             held_by: Some(HeldBy { dependents, children }),
             at: NOW,
         })))

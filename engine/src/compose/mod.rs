@@ -12,21 +12,34 @@ mod prune;
 pub(crate) use accept::{Acceptance, accept};
 
 use converge_domain::ResourceId;
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
 /// Passes that this process is applying: one runner per composer.
 #[derive(Default)]
 pub(crate) struct Passes {
-    running: Mutex<HashSet<ResourceId>>,
+    /// By composer: whether a wake came while its runner was at work.
+    running: Mutex<HashMap<ResourceId, bool>>,
 }
 
 impl Passes {
+    /// Whether the caller is to run. One that runs already is told that it was asked for again.
     fn begin(&self, composer: ResourceId) -> bool {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner).insert(composer)
+        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        match running.get_mut(&composer) {
+            Some(asked_again) => {
+                *asked_again = true;
+                false
+            }
+            None => {
+                running.insert(composer, false);
+                true
+            }
+        }
     }
 
-    fn end(&self, composer: ResourceId) {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner).remove(&composer);
+    /// Whether it was asked for again meanwhile: then what the runner saw may be old, and it must be woken.
+    fn end(&self, composer: ResourceId) -> bool {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner).remove(&composer).unwrap_or(false)
     }
 }

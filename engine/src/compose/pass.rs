@@ -49,7 +49,9 @@ impl Shared {
         let shared = self.clone();
         self.tracker().spawn(async move {
             let result = shared.apply_pass(composer).await;
-            shared.passes().end(composer);
+            if shared.passes().end(composer) {
+                shared.wake(composer);
+            }
             match result {
                 // Not re-woken by us: `Composed` and the child's `Deleted` do that.
                 Ok(End::Composed | End::Over | End::Waiting) => {}
@@ -168,6 +170,21 @@ impl Shared {
         }
     }
 
+    async fn wanted_dependents(
+        &self,
+        child: ResourceId,
+        wanted: &HashSet<ResourceId>,
+    ) -> Result<Vec<ResourceId>, StoreError> {
+        let mut found = Vec::new();
+        let mut after = None;
+        loop {
+            let page = self.core().store.dependents(child, after, CHUNK as u32).await?;
+            let Some(last) = page.last() else { return Ok(found) };
+            after = Some(*last);
+            found.extend(page.into_iter().filter(|id| wanted.contains(id)));
+        }
+    }
+
     async fn drop_one(
         &self,
         composer: ResourceId,
@@ -185,11 +202,11 @@ impl Shared {
             .registry
             .kind(&state.kind_ref())
             .and_then(|entry| entry.manifest.knobs.orphan_grace_secs);
-        let dependents = self.core().store.dependents(child, None, CHUNK as u32).await?;
+        let former_dependents = self.wanted_dependents(child, wanted).await?;
         let command = ResourceCommand::Drop {
             composer,
             pass_id: pass.pass_id,
-            former_dependents: dependents.into_iter().filter(|id| wanted.contains(id)).collect(),
+            former_dependents,
             kept: grace.unwrap_or(0) > 0,
             at: self.core().now(),
         };

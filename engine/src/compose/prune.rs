@@ -24,8 +24,8 @@ impl Shared {
                     .all(|id| former.get(id).is_none_or(|dependent| has_followed(dependent, child.id().id)))
         });
         let at = self.core().now();
-        let deletions = removable
-            .map(|child| self.core().execute(child.id().id, ResourceCommand::RequestDeletion { at }));
+        let deletions =
+            removable.map(|child| self.core().execute(child.id().id, ResourceCommand::RemoveDropped { at }));
         for result in futures::future::join_all(deletions).await {
             if let Err(error) = result {
                 tracing::info!(%error, "a dropped child stays");

@@ -23,18 +23,31 @@ impl Dispatcher {
         let mut cursor = None;
         while tasks.len() < limit {
             let page = (2 * (limit - tasks.len())).clamp(16, PAGE_MAX);
-            let rows = self
-                .core
-                .store
-                .queue(&request.kind, cursor, u32::try_from(page).unwrap_or(u32::MAX))
-                .await
-                .map_err(|error| DispatchError(error.to_string()))?;
+            let rows =
+                self.core.store.queue(&request.kind, cursor, u32::try_from(page).unwrap_or(u32::MAX)).await;
+            let rows = match rows {
+                Ok(rows) => rows,
+                // What is claimed already must reach its worker.
+                Err(_) if !tasks.is_empty() => break,
+                Err(error) => return Err(DispatchError(error.to_string())),
+            };
             let Some(last) = rows.last() else { break };
             cursor = Some((last.priority, last.due_at, last.id));
             let exhausted = rows.len() < page;
 
             let candidates = Claiming::begin(self, rows.iter().map(|row| row.id));
-            let mut eligible = self.eligible(&candidates.ids).await?;
+            let eligible = match self.eligible(&candidates.ids).await {
+                Ok(eligible) => eligible,
+                Err(_) if !tasks.is_empty() => break,
+                Err(error) => return Err(error),
+            };
+            if !eligible.held.is_empty() {
+                // Queued behind an upstream that left Ready after the gate opened: looking again closes the gate, so
+                // that the upstream's return opens it, which is an event that wakes the kind.
+                self.evaluator.touch(eligible.held.iter().map(|id| (*id, Touch::SELF)));
+                self.claim_again_soon(request.kind.clone());
+            }
+            let mut eligible = eligible.claimable;
             eligible.truncate(limit - tasks.len());
             let claims = eligible.iter().map(|(id, _)| self.claim_one(*id, &entry, &request));
             for task in futures::future::join_all(claims).await {
@@ -58,8 +71,9 @@ impl Dispatcher {
     }
 
     async fn claim_one(&self, id: ResourceId, entry: &KindEntry, request: &ClaimRequest) -> Option<Task> {
+        let claim_id = ClaimId(Uuid::new_v4());
         let claim = ClaimTask {
-            claim_id: ClaimId(Uuid::new_v4()),
+            claim_id,
             session: request.session,
             worker: request.worker.clone(),
             deadline_secs: entry.manifest.knobs.task_deadline_secs.unwrap_or(0),
@@ -80,6 +94,9 @@ impl Dispatcher {
             Err(ExecuteError::Domain { .. }) => None,
             Err(error) => {
                 tracing::debug!(%id, %error, "a claim did not go through");
+                if matches!(error, ExecuteError::Store(_)) {
+                    self.disown(id, claim_id);
+                }
                 // An upstream, an ancestor or the cap moved. Looking again sets the gate right; and where it finds
                 // that nothing is wrong after all, only another claim brings the work on.
                 self.evaluator.touch([(id, Touch::SELF)]);
@@ -97,6 +114,36 @@ pub(super) const AFTER_A_LOST_RACE: Duration = Duration::from_millis(20);
 fn cap(entry: &KindEntry) -> Option<usize> {
     entry.manifest.knobs.max_inflight.filter(|cap| *cap > 0).map(|cap| cap as usize)
 }
+
+impl Dispatcher {
+    /// Gives a claim back whose commit was not heard of: it may be live, and nobody would work on it.
+    fn disown(&self, id: ResourceId, claim_id: ClaimId) {
+        let core = self.core.clone();
+        tokio::spawn(async move {
+            loop {
+                tokio::time::sleep(AFTER_AN_UNHEARD_COMMIT).await;
+                let Ok(heads) = core.store.heads(&[id.into()]).await else { continue };
+                let claim = heads
+                    .first()
+                    .and_then(|head| head.state.as_resource())
+                    .and_then(|state| state.claim.clone());
+                let Some(claim) = claim.filter(|claim| claim.claim_id == claim_id) else { return };
+                let command = ResourceCommand::ReleaseClaim {
+                    epoch: claim.epoch,
+                    claim_id,
+                    reason: "its claim was not heard of".to_owned(),
+                    at: core.now(),
+                };
+                if !matches!(core.execute(id, command).await, Err(ExecuteError::Store(_))) {
+                    return;
+                }
+            }
+        });
+    }
+}
+
+/// How long after a claim whose commit is unknown the head is asked.
+const AFTER_AN_UNHEARD_COMMIT: Duration = Duration::from_secs(1);
 
 /// Candidates that no other claim of this process is under way for; given back on drop.
 struct Claiming<'a> {

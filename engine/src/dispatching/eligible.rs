@@ -13,12 +13,29 @@ use std::sync::Arc;
 
 type Heads = HashMap<ResourceId, Arc<ResourceState>>;
 
+/// What a look at candidates found.
+#[derive(Default)]
+pub(super) struct Eligible {
+    /// Those that may be claimed now.
+    pub claimable: Vec<(ResourceId, Arc<ResourceState>)>,
+    /// Those whose gate says open over an upstream that is not Ready any more.
+    pub held: Vec<ResourceId>,
+}
+
+fn waits_for_upstream(state: &ResourceState, around: &Heads) -> bool {
+    matches!(state.due(), Some(Reaction::Work | Reaction::Compose)) && !upstreams_ready(state, around)
+}
+
+fn upstreams_ready(state: &ResourceState, around: &Heads) -> bool {
+    state
+        .edges
+        .iter()
+        .all(|edge| around.get(&edge.upstream).is_some_and(|upstream| upstream.phase() == Phase::Ready))
+}
+
 impl Dispatcher {
-    /// The candidates that may be claimed now, in the queue's order.
-    pub(super) async fn eligible(
-        &self,
-        candidates: &[ResourceId],
-    ) -> Result<Vec<(ResourceId, Arc<ResourceState>)>, DispatchError> {
+    /// Sorts candidates, keeping the queue's order.
+    pub(super) async fn eligible(&self, candidates: &[ResourceId]) -> Result<Eligible, DispatchError> {
         let heads = self.heads(candidates.iter().copied()).await?;
         let mut around = Vec::new();
         for state in heads.values() {
@@ -27,11 +44,17 @@ impl Dispatcher {
         }
         let around = self.heads(around.into_iter()).await?;
         let now = self.core.now();
-        Ok(candidates
-            .iter()
-            .filter_map(|id| Some((*id, heads.get(id)?.clone())))
-            .filter(|(_, state)| state.retry_at.is_none_or(|at| at <= now) && self.may_run(state, &around))
-            .collect())
+        let mut eligible = Eligible::default();
+        for id in candidates {
+            let Some(state) = heads.get(id) else { continue };
+            let due = state.retry_at.is_none_or(|at| at <= now);
+            if due && self.may_run(state, &around) {
+                eligible.claimable.push((*id, state.clone()));
+            } else if waits_for_upstream(state, &around) {
+                eligible.held.push(*id);
+            }
+        }
+        Ok(eligible)
     }
 
     fn may_run(&self, state: &ResourceState, around: &Heads) -> bool {
@@ -42,9 +65,7 @@ impl Dispatcher {
             Some(Reaction::Rollup | Reaction::Teardown) => config_present,
             Some(Reaction::Work | Reaction::Compose) => {
                 config_present
-                    && state.edges.iter().all(|edge| {
-                        around.get(&edge.upstream).is_some_and(|upstream| upstream.phase() == Phase::Ready)
-                    })
+                    && upstreams_ready(state, around)
                     && state.id().ancestors.iter().all(|ancestor| {
                         around
                             .get(ancestor)

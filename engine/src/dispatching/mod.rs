@@ -75,6 +75,10 @@ impl Dispatcher {
         if !unknown.is_empty() {
             match self.core.store.heads(&unknown).await {
                 Ok(heads) => {
+                    if heads.len() < unknown.len() {
+                        // Some are gone, and with them their kinds: a place under a cap may have become free.
+                        self.may_claim_all();
+                    }
                     let mut known = self.kinds.lock().unwrap_or_else(PoisonError::into_inner);
                     for head in heads {
                         if let Some(state) = head.state.as_resource() {
@@ -214,7 +218,10 @@ impl Dispatch for Dispatcher {
             at: self.core.now(),
         };
         match self.core.execute(fence.id, command).await {
-            Ok(_) | Err(ExecuteError::Domain { .. }) => Ok(()),
+            Ok(_) | Err(ExecuteError::Domain { .. }) => {
+                self.unstage(fence).await;
+                Ok(())
+            }
             Err(error) => Err(DispatchError(error.to_string())),
         }
     }

@@ -36,7 +36,7 @@ impl Dispatcher {
             .as_ref()
             .filter(|_| state.holds(fence.epoch, fence.claim_id))
             .map(|claim| (claim.reaction, claim.finalizer.clone()));
-        let outcome = match reaction {
+        let outcome = match reaction.clone() {
             Some((reaction, finalizer)) => {
                 self.judged(state, manifest, reaction, finalizer.as_deref(), outcome).await?
             }
@@ -61,13 +61,16 @@ impl Dispatcher {
                 let fenced = committed.steps.iter().flat_map(|step| &step.events).any(|stored| {
                     matches!(stored.event, AnyEvent::Resource(ResourceEvent::OutcomeFenced { .. }))
                 });
+                let composes = reaction.as_ref().is_some_and(|(reaction, _)| *reaction == Reaction::Compose);
+                let accepted = committed.steps.iter().flat_map(|step| &step.events).any(|stored| {
+                    matches!(stored.event, AnyEvent::Resource(ResourceEvent::CompositionAccepted(_)))
+                });
+                if composes && !accepted {
+                    self.unstage(fence).await;
+                }
                 if fenced {
                     metrics::counter!("converge_outcomes_fenced_total").increment(1);
-                    self.core
-                        .store
-                        .unstage(id, fence.claim_id)
-                        .await
-                        .map_err(|error| DispatchError(error.to_string()))?;
+                    self.unstage(fence).await;
                 }
                 Ok(if fenced { Recorded::Fenced } else { Recorded::Accepted })
             }
@@ -75,6 +78,13 @@ impl Dispatcher {
                 Ok(Recorded::Fenced)
             }
             Err(error) => Err(DispatchError(error.to_string())),
+        }
+    }
+
+    /// Forgets what a claim staged. Where that fails the rows stay behind, unread, until their composer is gone.
+    pub(super) async fn unstage(&self, fence: crate::dispatch::Fence) {
+        if let Err(error) = self.core.store.unstage(fence.id, fence.claim_id).await {
+            tracing::warn!(id = %fence.id, %error, "staged output stays behind");
         }
     }
 

@@ -54,9 +54,11 @@ impl Shared {
             }
             let upstreams: Vec<_> = state.edges.iter().map(|edge| edge.upstream).collect();
             let upstreams = self.heads(upstreams).await?;
+            let facts = upstream_facts(&state, &upstreams);
             let evaluate = Evaluate {
                 expected: Sequence(state.sequence),
-                upstreams: upstream_facts(&state, &upstreams),
+                rejection: self.rejection(&state, &facts),
+                upstreams: facts,
                 children: None,
                 held_by: None,
                 at: self.core.now(),

@@ -23,13 +23,10 @@ impl Touch {
     const OWNER: Self = Self(4);
     /// Mark what it owns and what depends on it as Deleting too.
     const CASCADE: Self = Self(8);
-    const RECOMPOSE: Self = Self(16);
     /// Evaluate it, then tell dependents and owner.
     pub const AROUND: Self = Self(1 | 2 | 4);
     /// Its deletion was requested.
     pub const DELETION: Self = Self(1 | 2 | 4 | 8);
-    /// A child its composer still wants is gone.
-    pub const LOST_CHILD: Self = Self(1 | 16);
     /// Do whatever a lost wake could have asked for.
     pub const RECOVERY: Self = Self(1 | 2 | 4 | 8);
 
@@ -43,10 +40,6 @@ impl Touch {
 
     pub const fn cascades(self) -> bool {
         self.0 & Self::CASCADE.0 != 0
-    }
-
-    pub const fn recomposes(self) -> bool {
-        self.0 & Self::RECOMPOSE.0 != 0
     }
 }
 

@@ -2,12 +2,11 @@
 
 use super::facts::{Heads, upstream_facts};
 use super::{Shared, Touch};
-use crate::engine::resource_address;
 use converge_domain::resource::{
     ChildrenFact, Evaluate, HeldBy, Input, Phase, ResourceCommand, ResourceError, ResourceState, UpstreamFact,
 };
 use converge_domain::schema::Violation;
-use converge_domain::{AnyCommand, DomainError, ResourceId, Sequence, value_flow};
+use converge_domain::{DomainError, ResourceId, Sequence, value_flow};
 use converge_event_store::{ExecuteError, StoreError};
 use std::sync::Arc;
 use std::time::Duration;
@@ -78,10 +77,6 @@ impl Shared {
             self.run_pass(id);
             return Ok(());
         }
-        if touch.recomposes() {
-            let reason = "a child it wants was removed".to_owned();
-            self.execute(id, ResourceCommand::RequestRecompose { reason }, touch).await;
-        }
         let facts = upstream_facts(&state, upstreams);
         let children = self.children_fact(id, &state).await?;
         let has_upstreams =
@@ -103,33 +98,32 @@ impl Shared {
         children: Option<ChildrenFact>,
         touch: Touch,
     ) {
-        let expected = Sequence(state.sequence);
-        let at = self.core.now();
-        let rejection = self.rejected_inputs(state, &upstreams);
-        let evaluate = Evaluate { expected, upstreams, children, held_by: None, at };
-        let mut group = self.core.group(id, ResourceCommand::Evaluate(Box::new(evaluate)));
-        if let Some(message) = rejection {
-            // In one group with the substitution: the filled-in spec is never claimable while it is invalid.
-            let reject = ResourceCommand::RejectInputs { expected: expected.next(), message, at };
-            group.steps.push((resource_address(id), AnyCommand::Resource(reject)));
-        }
-        let result = self.core.log.execute(group).await.map(|_| ());
-        self.after(id, touch, result);
+        let evaluate = Evaluate {
+            expected: Sequence(state.sequence),
+            rejection: self.rejection(state, &upstreams),
+            upstreams,
+            children,
+            held_by: None,
+            at: self.core.now(),
+        };
+        self.execute(id, ResourceCommand::Evaluate(Box::new(evaluate)), touch).await;
     }
 
-    /// What the schema says of the spec once the new values are in; None while some are still missing.
-    fn rejected_inputs(&self, state: &ResourceState, upstreams: &[UpstreamFact]) -> Option<String> {
+    /// What the schema says of the spec with its flowed values in; None while one is missing, or nothing is to run.
+    pub(super) fn rejection(&self, state: &ResourceState, upstreams: &[UpstreamFact]) -> Option<String> {
+        let mut flows = state.edges.iter().flat_map(|edge| &edge.values).peekable();
+        flows.peek()?;
+        if upstreams.iter().any(|upstream| !upstream.ready) {
+            return None;
+        }
         let plan = value_flow::plan_inputs(&state.edges, &state.inputs, upstreams);
-        if plan.changed.is_empty() {
+        if plan.changed.is_empty() && !state.work_is_behind() && !state.composition_is_behind() {
             return None;
         }
         let mut inputs: Vec<Input> = state.inputs.clone();
         inputs.retain(|held| !plan.changed.iter().any(|new| new.field == held.field));
         inputs.extend(plan.changed.iter().cloned());
-        let flows = state.edges.iter().flat_map(|edge| &edge.values);
-        let all_filled =
-            flows.clone().all(|flow| inputs.iter().any(|input| input.field == flow.dependent_field));
-        if !all_filled {
+        if !flows.all(|flow| inputs.iter().any(|input| input.field == flow.dependent_field)) {
             return None;
         }
         let entry = self.core.registry.kind(&state.kind_ref())?;
@@ -150,7 +144,8 @@ impl Shared {
         // Dropped children wait for their former dependents: the owner must look each time one moves.
         let witness = if summary.dropped.is_empty() { summary.open } else { None };
         self.queue.note_witness(id, witness);
-        if !summary.dropped.is_empty() {
+        // Only what the live generation dropped goes: one that is to be composed again may want them back.
+        if !summary.dropped.is_empty() && !state.work_is_behind() && !state.composition_is_behind() {
             self.prune(&summary.dropped).await?;
         }
         // The digest is read after the summary. A child that opens in between fails the guard; one that changes
@@ -186,6 +181,7 @@ impl Shared {
             expected: Sequence(state.sequence),
             upstreams: vec![],
             children: None,
+            rejection: None,
             held_by: Some(held_by),
             at: self.core.now(),
         };

@@ -10,6 +10,8 @@ use tokio_util::task::TaskTracker;
 
 /// Claims released per round, so that one dead broker's thousands do not crowd out everything else.
 const RELEASE_PAGE: u32 = 500;
+/// Leases after which a dead member's row goes too.
+const FORGOTTEN_LEASES: i64 = 20;
 
 /// A joined member; leave it on shutdown.
 pub(crate) struct Membership {
@@ -17,11 +19,10 @@ pub(crate) struct Membership {
 }
 
 impl Membership {
-    /// Takes the member row away, so that nobody waits for the lease to see that this process ended.
-    pub async fn leave(&self) {
-        if let Err(error) = self.core.store.remove_member(self.core.session).await {
-            tracing::warn!(%error, "cannot leave the cluster cleanly; the lease will end by itself");
-        }
+    /// Says good-bye. The row stays until its lease ends: workers resume this process's claims at other brokers
+    /// meanwhile, and a row taken away at once would have the claims released under them.
+    pub fn leave(&self) {
+        tracing::debug!(session = %self.core.session, "left; the lease ends by itself");
     }
 }
 
@@ -79,6 +80,12 @@ async fn end_dead_sessions(core: &Arc<Core>, lease_ms: i64) -> Result<(), StoreE
         tracing::info!(%session, claims = claims.len(), "releasing the claims of a dead session");
         let released = claims.into_iter().map(|id| release(core, id, session));
         futures::future::join_all(released).await;
+    }
+    for (member, age_ms) in core.store.members().await? {
+        let forgotten = age_ms > FORGOTTEN_LEASES * lease_ms && member.session != core.session;
+        if forgotten && core.store.claims_of(member.session, 1).await?.is_empty() {
+            core.store.remove_member(member.session).await?;
+        }
     }
     Ok(())
 }

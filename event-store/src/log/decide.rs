@@ -12,7 +12,7 @@ use super::{CommandGroup, ExecuteError};
 use crate::clock::Clock;
 use crate::store::StoreError;
 use converge_domain::guard::Guard;
-use converge_domain::resource::{ResourceCommand, ResourceEvent, ResourceState, consequences};
+use converge_domain::resource::{Consequences, ResourceCommand, ResourceEvent, ResourceState, consequences};
 use converge_domain::{
     Address, AggregateId, AggregateType, AnyCommand, AnyEvent, AnyState, DomainError, ResourceId, Sequence,
 };
@@ -276,9 +276,52 @@ impl Decider<'_> {
         let at = trial.events.len();
         let (before, events) = self.decide_one(step, address, command.clone(), index, trial).await?;
         push_events(trial, at, index, self.slot(address.id)?, &events, false);
-        let Some(mut next) = self.consequences(address.id, &before, &events, trial)? else { return Ok(()) };
-        let mut culprit = ResourceId(address.id.0);
-        // Upward, owner by owner. The chain is as deep as compositions nest, which the domain bounds.
+        let Some(next) = self.consequences(address.id, &before, &events, trial)? else { return Ok(()) };
+        if let Some(owner) = next.recompose_owner {
+            let reason = "a child it wants was removed".to_owned();
+            let command = AnyCommand::Resource(ResourceCommand::RequestRecompose { reason });
+            self.change_owner(step, owner, command, at, index, trial).await?;
+        }
+        self.upward(step, ResourceId(address.id.0), next, at, index, trial).await
+    }
+
+    /// Decides a command on an owner, its events before the cause, and what follows from it further up.
+    async fn change_owner(
+        &mut self,
+        step: usize,
+        owner: ResourceId,
+        command: AnyCommand,
+        at: usize,
+        index: usize,
+        trial: &mut Trial,
+    ) -> Result<(), Failure> {
+        let address = resource_address(owner);
+        self.load(&[address]).await.map_err(Failure::Store)?;
+        if !self.slot(address.id)?.state.as_resource().is_some_and(|state| state.exists()) {
+            return Ok(());
+        }
+        let (before, events) = self.decide_one(step, address, command, index, trial).await?;
+        if events.is_empty() {
+            let sequence = self.slot(address.id)?.sequence;
+            return self.guard(Guard::Unmoved { id: address.id, sequence }, index, trial);
+        }
+        push_events(trial, at, index, self.slot(address.id)?, &events, true);
+        match self.consequences(address.id, &before, &events, trial)? {
+            Some(next) => self.upward(step, owner, next, at, index, trial).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Upward, owner by owner. The chain is as deep as compositions nest, which the domain bounds.
+    async fn upward(
+        &mut self,
+        step: usize,
+        mut culprit: ResourceId,
+        mut next: Consequences,
+        at: usize,
+        index: usize,
+        trial: &mut Trial,
+    ) -> Result<(), Failure> {
         loop {
             for guard in next.guards {
                 self.guard(guard, index, trial)?;
@@ -370,7 +413,7 @@ impl Decider<'_> {
         before: &AnyState,
         events: &[AnyEvent],
         trial: &mut Trial,
-    ) -> Result<Option<converge_domain::resource::Consequences>, Failure> {
+    ) -> Result<Option<Consequences>, Failure> {
         if events.is_empty() {
             return Ok(None);
         }

@@ -85,7 +85,8 @@ fn child_row(state: &ResourceState) -> Option<ChildRow> {
     let mark = match state.standing() {
         Standing::Open => ChildMark::Open,
         Standing::Impaired => ChildMark::Impaired,
-        Standing::LeftOut if state.dropped.is_some() => ChildMark::Dropped,
+        // One that is kept is nobody's business until it is wanted again or deleted by name.
+        Standing::LeftOut if state.dropped.as_ref().is_some_and(|mark| !mark.kept) => ChildMark::Dropped,
         Standing::LeftOut | Standing::AllReady => return None,
     };
     Some(ChildRow { parent: state.id().owner().unwrap_or(ResourceId(Uuid::nil())), mark })

@@ -1,7 +1,7 @@
 //! The two ends of a composition pass, and the drop mark on a child.
 
 use crate::ids::{PassId, ResourceId, Timestamp};
-use crate::resource::{ResourceError, ResourceEvent, ResourceState};
+use crate::resource::{Reaction, ResourceError, ResourceEvent, ResourceState};
 
 pub(super) fn complete(
     state: &ResourceState,
@@ -47,4 +47,15 @@ fn in_pass(state: &ResourceState, pass_id: PassId) -> Result<(), ResourceError> 
         Some(pass) if pass.pass_id == pass_id => Ok(()),
         _ => Err(ResourceError::NotInPass),
     }
+}
+
+/// Whether the live compose round is done or being done: then a new reason to compose needs a new round. While
+/// the round is still to come, that one will see the reason too.
+pub(super) fn covers_now(state: &ResourceState) -> bool {
+    let live = (state.generation, state.compose_round);
+    state.composed == Some(live)
+        || state.pass.as_ref().is_some_and(|pass| (pass.generation, pass.compose_round) == live)
+        || state.claim.as_ref().is_some_and(|claim| {
+            claim.reaction == Reaction::Compose && (claim.generation, claim.round) == live
+        })
 }

@@ -23,3 +23,13 @@ pub(super) fn gone(state: &ResourceState, at: Timestamp) -> ResourceEvent {
         at,
     })
 }
+
+/// Removes a child that its composer dropped; one that was adopted again meanwhile stays.
+pub(super) fn remove_dropped(state: &ResourceState, at: Timestamp) -> Vec<ResourceEvent> {
+    let removable = state.dropped.as_ref().is_some_and(|mark| !mark.kept);
+    if removable && state.deletion.is_none() && !state.deletion_protection {
+        vec![ResourceEvent::DeletionRequested { at }]
+    } else {
+        vec![]
+    }
+}

@@ -23,24 +23,15 @@ pub(super) fn evaluate(state: &ResourceState, facts: &Evaluate) -> Result<Vec<Re
         return Ok(vec![]);
     }
     let mut events = Vec::new();
-    events.extend(upstreams(state, &facts.upstreams, facts.at));
+    let evaluated = upstreams(state, &facts.upstreams, facts.at);
+    events.extend(rejected(state, evaluated.as_ref(), facts));
+    if let Some(evaluated) = evaluated {
+        events.insert(0, ResourceEvent::UpstreamsEvaluated(evaluated));
+    }
     if let Some(children) = &facts.children {
         events.extend(subtree(state, children, facts.at));
     }
     Ok(events)
-}
-
-pub(super) fn reject_inputs(
-    state: &ResourceState,
-    expected: Sequence,
-    message: String,
-    at: Timestamp,
-) -> Result<Vec<ResourceEvent>, ResourceError> {
-    unmoved(state, expected)?;
-    if state.deletion.is_some() || state.has_failed() {
-        return Ok(vec![]);
-    }
-    Ok(vec![ResourceEvent::InputsRejected { generation: state.generation, message, at }])
 }
 
 fn unmoved(state: &ResourceState, expected: Sequence) -> Result<(), ResourceError> {
@@ -62,7 +53,28 @@ fn teardown(state: &ResourceState, held: &HeldBy, at: Timestamp) -> Vec<Resource
     }
 }
 
-fn upstreams(state: &ResourceState, facts: &[UpstreamFact], at: Timestamp) -> Option<ResourceEvent> {
+/// The generation fails when its spec, complete with its flowed values, breaks the kind's schema: in one decision
+/// with the last value, so that such a spec can never be claimed.
+fn rejected(
+    state: &ResourceState,
+    evaluated: Option<&UpstreamsEvaluated>,
+    facts: &Evaluate,
+) -> Option<ResourceEvent> {
+    let message = facts.rejection.clone()?;
+    let (gate, generation, complete) = match evaluated {
+        Some(evaluated) => (evaluated.gate, evaluated.generation, evaluated.unresolved.is_empty()),
+        None => (state.gate, state.generation, state.unresolved.is_empty()),
+    };
+    let runs = generation > state.generation
+        || ((state.work_is_behind() || state.composition_is_behind()) && !state.has_failed());
+    (gate == Gate::Open && complete && runs).then_some(ResourceEvent::InputsRejected {
+        generation,
+        message,
+        at: facts.at,
+    })
+}
+
+fn upstreams(state: &ResourceState, facts: &[UpstreamFact], at: Timestamp) -> Option<UpstreamsEvaluated> {
     if state.edges.is_empty() && state.inputs.is_empty() && state.unresolved.is_empty() {
         return None;
     }
@@ -83,7 +95,7 @@ fn upstreams(state: &ResourceState, facts: &[UpstreamFact], at: Timestamp) -> Op
 
     let changed =
         spec_moves || !plan.changed.is_empty() || gate != state.gate || plan.unresolved != state.unresolved;
-    changed.then_some(ResourceEvent::UpstreamsEvaluated(UpstreamsEvaluated {
+    changed.then_some(UpstreamsEvaluated {
         gate,
         generation,
         inputs: plan.changed,
@@ -91,7 +103,7 @@ fn upstreams(state: &ResourceState, facts: &[UpstreamFact], at: Timestamp) -> Op
         unresolved: plan.unresolved,
         held_by,
         at,
-    }))
+    })
 }
 
 /// Flows that wait for their first value, or for one that went missing, stay so while their upstream is not
@@ -132,8 +144,8 @@ fn gate(facts: &[UpstreamFact], unresolved: bool) -> (Gate, Vec<(crate::ids::Res
 }
 
 fn subtree(state: &ResourceState, children: &ChildrenFact, at: Timestamp) -> Option<ResourceEvent> {
-    // Before the first composition, and while a pass is under way, membership is not decided: stay open.
-    if !state.shape.composes || state.pass.is_some() || state.composed.is_none() {
+    // While it is to be composed, or a pass is under way, membership is not decided: nothing settles.
+    if !state.shape.composes || state.pass.is_some() || state.composition_is_behind() {
         return None;
     }
     let (subtree, culprit) = match (children.open, children.impaired) {

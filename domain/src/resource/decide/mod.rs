@@ -23,9 +23,6 @@ pub(super) fn decide(
     match command {
         ResourceCommand::Declare(_) => Ok(vec![]),
         ResourceCommand::Evaluate(evaluate) => evaluate::evaluate(state, &evaluate),
-        ResourceCommand::RejectInputs { expected, message, at } => {
-            evaluate::reject_inputs(state, expected, message, at)
-        }
         ResourceCommand::Claim(task) => claim::claim(state, *task),
         ResourceCommand::RecordOutcome(outcome) => Ok(outcome::record(state, *outcome)),
         ResourceCommand::ReleaseClaim { epoch, claim_id, reason, at } => {
@@ -57,9 +54,10 @@ pub(super) fn decide(
             vec![]
         }),
         ResourceCommand::RequestRecompose { reason } => {
-            let needed = state.shape.composes && state.deletion.is_none() && !state.composition_is_behind();
+            let needed = state.shape.composes && state.deletion.is_none() && compose::covers_now(state);
             Ok(if needed { vec![ResourceEvent::RecomposeRequested { reason }] } else { vec![] })
         }
+        ResourceCommand::RemoveDropped { at } => Ok(delete::remove_dropped(state, at)),
         ResourceCommand::RequestDeletion { at } => delete::request(state, at),
     }
 }

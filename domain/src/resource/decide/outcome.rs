@@ -44,7 +44,9 @@ pub(super) fn record(state: &ResourceState, record: RecordOutcome) -> Vec<Resour
             })]
         }
         Outcome::InProgress { status, requeue_after_secs } => {
-            let requeue_at = at.plus_ms(i64::from(requeue_after_secs) * 1000);
+            // A newer generation does not wait for what an older one asked for.
+            let live = claim.generation == state.generation;
+            let requeue_at = if live { at.plus_ms(i64::from(requeue_after_secs) * 1000) } else { at };
             vec![ResourceEvent::Progressed { epoch, status, requeue_at, at }]
         }
         Outcome::Failed { message, terminal, status } => {
