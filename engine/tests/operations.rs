@@ -259,3 +259,56 @@ async fn a_quiet_world_appends_nothing() {
     next.apply(vec![leaf_kind("vpc")]).await.unwrap();
     assert_eq!(next.head().await, head);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_edge_to_a_resource_that_is_going_away_is_refused() {
+    let mut world = World::new().await;
+    world.apply(vec![leaf_kind("account"), leaf_kind("vpc")]).await.unwrap();
+    world.serve(&[("account", 1)], |task, _| match task.reaction {
+        Reaction::Teardown => Answer::Failed { message: "still attached", terminal: false },
+        _ => Answer::Done(json!({})),
+    });
+    world.apply(vec![resource("account", "a", json!({}))]).await.unwrap();
+    world.until_ready("account", "a").await;
+    world.delete("account", "a").await;
+    let mut dependent = resource("vpc", "v", json!({}));
+    dependent["depends_on"] = json!([{"kind": "account", "name": "a"}]);
+    let error = world.apply(vec![dependent]).await.unwrap_err();
+    assert!(error.to_string().contains("account/a is being deleted"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn top_level_resources_may_depend_on_each_other() {
+    let world = served().await;
+    let mut dependent = resource("vpc", "v", json!({}));
+    dependent["depends_on"] = json!([{
+        "kind": "account", "name": "a", "values": [{"dependent_field": "/account_id", "source_field": "/id"}]
+    }]);
+    world.apply(vec![dependent.clone(), resource("account", "a", json!({}))]).await.unwrap();
+    world.until_ready("vpc", "v").await;
+    assert_eq!(world.get("vpc", "v").await.unwrap().effective_spec(), json!({"account_id": "account-a"}));
+    let head = world.head().await;
+    world.apply(vec![dependent, resource("account", "a", json!({}))]).await.unwrap();
+    assert_eq!(world.head().await, head);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_flowed_value_that_breaks_the_schema_fails_the_dependent_before_it_is_dispatched() {
+    let mut world = World::new().await;
+    let mut vpc = leaf_kind("vpc");
+    vpc["spec_schema"] = json!({
+        "type": "object", "required": ["account_id"],
+        "properties": {"account_id": {"type": "string", "minLength": 12}}
+    });
+    world.apply(vec![composer_kind("root"), leaf_kind("account"), vpc]).await.unwrap();
+    world.serve(&[("root", 1), ("account", 1), ("vpc", 1)], |task, _| by_spec(task));
+    let spec = json!({
+        "children": [child("account", "a", json!({})), child("vpc", "v", json!({}))],
+        "edges": [flow(("vpc", "v"), ("account", "a"), "account_id")]
+    });
+    world.apply(vec![resource("root", "r", spec)]).await.unwrap();
+    world.until("vpc", "v", |state| state.is_some_and(|state| state.phase() == Phase::Failed)).await;
+    assert!(world.why("vpc", "v").await.contains("/account_id"));
+    assert!(!world.tasks.lock().unwrap().iter().any(|(name, _, _)| name == "vpc/v"));
+    world.until("root", "r", |state| state.is_some_and(|state| state.phase() == Phase::Degraded)).await;
+}

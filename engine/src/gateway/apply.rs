@@ -1,7 +1,7 @@
 //! Applying documents: all or nothing, a verb each.
 
 use super::check::{Findings, Kinds};
-use super::plan::{Planned, plan};
+use super::plan::{Plan, Planned, plan};
 use super::{EngineGateway, metadata, refused, unavailable};
 use crate::gateway_api::{Applied, ApplyAnswer, GatewayError, RequestContext, Verb, Violation};
 use converge_domain::document::Document;
@@ -11,8 +11,8 @@ use converge_event_store::{CommandGroup, Committed, ExecuteError, StepResult};
 
 /// Most documents of one request.
 const DOCUMENTS_MAX: usize = 1000;
-/// Times that names are resolved again after another writer took one in between.
-const NAME_RETRIES: usize = 5;
+/// Times that a request is planned again after another writer changed what it rests on.
+const PLANS_MAX: usize = 5;
 
 impl EngineGateway {
     pub(super) async fn apply_documents(
@@ -36,12 +36,14 @@ impl EngineGateway {
         if !findings.violations.is_empty() {
             return Err(GatewayError::Validation(findings.violations));
         }
-        for _ in 0..NAME_RETRIES {
-            let planned = plan(&self.core, &kinds, &documents, self.core.now()).await?;
+        for _ in 0..PLANS_MAX {
+            let Plan { steps: planned, guards } =
+                plan(&self.core, &kinds, &documents, self.core.now()).await?;
             let group = CommandGroup {
                 command_id: context.command_id,
                 metadata: metadata(context),
                 steps: planned.iter().map(|step| (step.address, step.command.clone())).collect(),
+                guards,
                 ..CommandGroup::default()
             };
             match self.core.log.execute(group).await {
@@ -49,14 +51,15 @@ impl EngineGateway {
                     self.follow_own_apply(&documents).await;
                     return Ok(answer(&planned, &committed, &findings));
                 }
-                Err(ExecuteError::NameTaken) => {}
+                // The world moved under the plan: plan again.
+                Err(ExecuteError::NameTaken | ExecuteError::Conflict { .. }) => {}
                 Err(ExecuteError::Domain { step, error }) => {
                     return Err(self.explained(&planned, step, error).await);
                 }
                 Err(error) => return Err(refused(error)),
             }
         }
-        Err(GatewayError::Conflict("other writers keep taking the same names; try again".to_owned()))
+        Err(GatewayError::Conflict("other writers keep changing the same resources; try again".to_owned()))
     }
 
     /// Whoever sees this answer and applies again is judged by the manifests and configs just applied, not by those that

@@ -4,6 +4,7 @@ use super::check::Kinds;
 use crate::engine::Core;
 use crate::gateway_api::{GatewayError, Violation};
 use converge_domain::document::{Document, ResourceDocument};
+use converge_domain::guard::Guard;
 use converge_domain::kind::KindCommand;
 use converge_domain::provider_config::ProviderConfigCommand;
 use converge_domain::reactor_binding::ReactorBindingCommand;
@@ -26,14 +27,23 @@ pub(super) struct Planned {
     pub command: AnyCommand,
 }
 
+/// The commands of a request and what they rest on.
+pub(super) struct Plan {
+    pub steps: Vec<Planned>,
+    /// Upstreams of declared edges, as read: one that went away meanwhile would be waited for for ever, and would
+    /// itself wait for its new dependent.
+    pub guards: Vec<Guard>,
+}
+
 /// Plans every document, in the order kinds, configs, bindings, resources.
 pub(super) async fn plan(
     core: &Core,
     kinds: &Kinds<'_>,
     documents: &[Document],
     at: Timestamp,
-) -> Result<Vec<Planned>, GatewayError> {
+) -> Result<Plan, GatewayError> {
     let ids = resource_ids(core, documents).await?;
+    let guards = live_upstreams(core, documents, &ids).await?;
     let mut planned: Vec<Planned> = Vec::with_capacity(documents.len());
     for (index, document) in documents.iter().enumerate() {
         planned.push(match document {
@@ -73,7 +83,7 @@ pub(super) async fn plan(
         AnyCommand::ReactorBinding(_) => 2,
         AnyCommand::Resource(_) => 3,
     });
-    Ok(planned)
+    Ok(Plan { steps: planned, guards })
 }
 
 fn named_command(
@@ -116,6 +126,39 @@ async fn resource_ids(
             .or_insert_with(|| ResourceId(Uuid::now_v7()));
     }
     Ok(ids)
+}
+
+/// Refuses edges to resources that are going away, and guards the others.
+async fn live_upstreams(
+    core: &Core,
+    documents: &[Document],
+    ids: &HashMap<ResourceRef, ResourceId>,
+) -> Result<Vec<Guard>, GatewayError> {
+    let mut wanted: HashMap<AggregateId, (usize, String, String)> = HashMap::new();
+    for (index, document) in documents.iter().enumerate() {
+        let Document::Resource(resource) = document else { continue };
+        for (place, dependency) in resource.depends_on.iter().enumerate() {
+            if let Some(id) = ids.get(&dependency.target) {
+                let subject = format!("{}/{}", resource.kind, resource.name);
+                wanted.insert((*id).into(), (index, subject, format!("/depends_on/{place}")));
+            }
+        }
+    }
+    if wanted.is_empty() {
+        return Ok(vec![]);
+    }
+    let heads =
+        core.store.heads(&wanted.keys().copied().collect::<Vec<_>>()).await.map_err(super::unavailable)?;
+    let mut guards = Vec::with_capacity(heads.len());
+    for head in heads {
+        let going = head.state.as_resource().filter(|state| state.deletion.is_some());
+        if let (Some(state), Some((document, subject, pointer))) = (going, wanted.remove(&head.id)) {
+            let message = format!("{} is being deleted", state.id().reference());
+            return Err(GatewayError::Validation(vec![Violation { document, subject, pointer, message }]));
+        }
+        guards.push(Guard::Unmoved { id: head.id, sequence: head.sequence });
+    }
+    Ok(guards)
 }
 
 fn declare(
