@@ -50,7 +50,7 @@ impl EngineGateway {
         if state.last_failure.is_some() {
             return Ok(retrying(state));
         }
-        Ok(self.why_queued(state))
+        self.why_queued(state).await
     }
 
     async fn why_degraded(&self, state: &ResourceState) -> Result<String, StoreError> {
@@ -99,7 +99,7 @@ impl EngineGateway {
             return Ok(retrying(state));
         }
         if state.due().is_some() {
-            return Ok(self.why_queued(state));
+            return self.why_queued(state).await;
         }
         if state.shape.composes && state.subtree == Standing::Open {
             return self.why_open(state).await;
@@ -182,23 +182,23 @@ impl EngineGateway {
     }
 
     /// It could be claimed: what the queue waits for is a worker, or a place under the cap.
-    fn why_queued(&self, state: &ResourceState) -> String {
+    async fn why_queued(&self, state: &ResourceState) -> Result<String, StoreError> {
         let kind = state.task_kind_ref();
         let Some(entry) = self.core.registry.kind(&kind) else {
-            return format!("Waits for kind {kind}, which is not published.");
+            return Ok(format!("Waits for kind {kind}, which is not published."));
         };
-        if self.dispatcher.workers_for(&kind) == 0 {
+        if !self.core.is_served(&kind).await? {
             let provider = entry.manifest.provider();
-            return if provider == kind.kind {
+            return Ok(if provider == kind.kind {
                 format!("Waits for a worker: none that is connected serves {kind}.")
             } else {
                 format!("Waits for a worker: none that is connected hosts provider {provider} for {kind}.")
-            };
+            });
         }
-        match entry.manifest.knobs.max_inflight {
+        Ok(match entry.manifest.knobs.max_inflight {
             Some(cap) if cap > 0 => format!("Queued for a worker; at most {cap} of {kind} run at once."),
             _ => "Queued for a free worker.".to_owned(),
-        }
+        })
     }
 }
 
