@@ -109,6 +109,8 @@ CREATE TABLE converge.member (
     role           text        NOT NULL,
     host           text        NOT NULL,
     broker_address text        NOT NULL,
+    -- The kind versions (`vpc/v1`) that a ready worker connected to it serves, as of its last beat.
+    served         text[]      NOT NULL,
     beat_at        timestamptz NOT NULL
 );
 

@@ -5,6 +5,7 @@ use crate::evaluate::Evaluator;
 use crate::gateway::EngineGateway;
 use crate::membership::{self, Membership};
 use crate::registry::Registry;
+use crate::served::Served;
 use crate::{timers, wake};
 use converge_domain::{Address, ResourceId, resource::ResourceCommand};
 use converge_domain::{AggregateId, AggregateType, AnyCommand, CommandId, SessionId, Timestamp};
@@ -56,6 +57,7 @@ pub(crate) struct Core {
     pub registry: Arc<Registry>,
     pub session: SessionId,
     pub config: EngineConfig,
+    pub served: Served,
 }
 
 /// A running engine.
@@ -81,12 +83,20 @@ impl Engine {
         let start = store.log_head().await?.position;
         let registry = Arc::new(Registry::load(store.as_ref()).await?);
         let session = SessionId(Uuid::now_v7());
-        let core = Arc::new(Core { clock: log.clock(), store, log, registry, session, config });
+        let core = Arc::new(Core {
+            clock: log.clock(),
+            store,
+            log,
+            registry,
+            session,
+            config,
+            served: Served::default(),
+        });
 
         let membership = membership::join(&core, &tracker, stop.clone()).await?;
         let evaluator = Evaluator::start(core.clone(), &tracker, stop.clone());
         let dispatcher = Arc::new(Dispatcher::new(core.clone(), evaluator.clone()));
-        let gateway = Arc::new(EngineGateway::new(core.clone(), dispatcher.clone()));
+        let gateway = Arc::new(EngineGateway::new(core.clone()));
         let timers =
             timers::start(core.clone(), evaluator.clone(), dispatcher.clone(), &tracker, stop.clone());
         wake::start(

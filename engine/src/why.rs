@@ -187,12 +187,7 @@ impl EngineGateway {
         let Some(entry) = self.core.registry.kind(&kind) else {
             return Ok(format!("Waits for kind {kind}, which is not published."));
         };
-        if self.dispatcher.workers_for(&kind) == 0 {
-            if self.other_brokers().await? {
-                return Ok(format!(
-                    "Queued for a worker that serves {kind}; none is connected to this process."
-                ));
-            }
+        if !self.core.is_served(&kind).await? {
             let provider = entry.manifest.provider();
             return Ok(if provider == kind.kind {
                 format!("Waits for a worker: none that is connected serves {kind}.")
@@ -204,15 +199,6 @@ impl EngineGateway {
             Some(cap) if cap > 0 => format!("Queued for a worker; at most {cap} of {kind} run at once."),
             _ => "Queued for a free worker.".to_owned(),
         })
-    }
-
-    /// Whether workers may be connected elsewhere: to a broker of another live process.
-    async fn other_brokers(&self) -> Result<bool, StoreError> {
-        let lease_ms = i64::try_from(self.core.config.lease.as_millis()).unwrap_or(i64::MAX);
-        let members = self.core.store.members().await?;
-        Ok(members.iter().any(|(member, age_ms)| {
-            member.session != self.core.session && member.role != "control" && *age_ms < lease_ms
-        }))
     }
 }
 

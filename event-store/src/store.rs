@@ -341,4 +341,6 @@ pub struct Member {
     pub host: String,
     /// Where workers reach it; empty for control.
     pub broker_address: String,
+    /// The kind versions (`vpc/v1`) that a ready worker connected to it serves.
+    pub served: Vec<String>,
 }

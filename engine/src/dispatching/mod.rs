@@ -17,7 +17,7 @@ use converge_domain::resource::{ResourceCommand, ResourceError};
 use converge_domain::{AggregateId, DomainError, KindRef, ResourceId, SessionId};
 use converge_event_store::{ExecuteError, StagedItem};
 use lru::LruCache;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::broadcast;
@@ -37,7 +37,6 @@ pub(crate) struct Dispatcher {
     kinds: Mutex<LruCache<ResourceId, KindRef>>,
     /// Resources that a claim of this process is under way for.
     claiming: Mutex<HashSet<ResourceId>>,
-    served: Mutex<HashMap<KindRef, usize>>,
 }
 
 impl Dispatcher {
@@ -50,7 +49,6 @@ impl Dispatcher {
             config_changes: broadcast::channel(SIGNALS).0,
             kinds: Mutex::new(LruCache::new(KINDS_REMEMBERED)),
             claiming: Mutex::default(),
-            served: Mutex::default(),
         }
     }
 
@@ -145,11 +143,6 @@ impl Dispatcher {
         for entry in self.core.registry.kinds() {
             let _ = self.config_changes.send(entry.manifest.kind_ref());
         }
-    }
-
-    /// How many ready workers serve the kind version at this process's broker.
-    pub fn workers_for(&self, kind: &KindRef) -> usize {
-        self.served.lock().unwrap_or_else(PoisonError::into_inner).get(kind).copied().unwrap_or(0)
     }
 }
 
@@ -247,6 +240,6 @@ impl Dispatch for Dispatcher {
     }
 
     fn report_served(&self, served: Vec<(KindRef, usize)>) {
-        *self.served.lock().unwrap_or_else(PoisonError::into_inner) = served.into_iter().collect();
+        self.core.served.set(served);
     }
 }

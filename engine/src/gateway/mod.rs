@@ -5,7 +5,6 @@ mod check;
 mod delete;
 mod plan;
 
-use crate::dispatching::Dispatcher;
 use crate::engine::Core;
 use crate::gateway_api::{ApplyAnswer, DeleteAnswer, Gateway, GatewayError, RequestContext, Why};
 use async_trait::async_trait;
@@ -18,12 +17,11 @@ use std::sync::Arc;
 /// Implements [`Gateway`].
 pub(crate) struct EngineGateway {
     pub(crate) core: Arc<Core>,
-    pub(crate) dispatcher: Arc<Dispatcher>,
 }
 
 impl EngineGateway {
-    pub fn new(core: Arc<Core>, dispatcher: Arc<Dispatcher>) -> Self {
-        Self { core, dispatcher }
+    pub fn new(core: Arc<Core>) -> Self {
+        Self { core }
     }
 
     /// The live resource of that name.

@@ -44,6 +44,7 @@ fn member(core: &Core) -> Member {
         role: core.config.role.clone(),
         host: core.config.host.clone(),
         broker_address: core.config.broker_address.clone(),
+        served: core.served.words(),
     }
 }
 
@@ -56,6 +57,7 @@ async fn beat(core: &Arc<Core>, stop: &CancellationToken) {
         tokio::select! {
             () = stop.cancelled() => return,
             () = tokio::time::sleep(core.config.beat) => {}
+            () = core.served.changed() => {}
         }
         let beaten = tokio::time::timeout(core.config.lease / 2, core.store.beat(&member(core))).await;
         if let Ok(Ok(_)) = beaten {

@@ -146,7 +146,8 @@ impl Store for PgStore {
             .bind(member.session.0)
             .bind(&member.role)
             .bind(&member.host)
-            .bind(&member.broker_address);
+            .bind(&member.broker_address)
+            .bind(&member.served);
         query.fetch_one(&self.pool).await.map(Timestamp).map_err(|error| classify(&error))
     }
 
@@ -160,6 +161,7 @@ impl Store for PgStore {
                     role: row.try_get("role")?,
                     host: row.try_get("host")?,
                     broker_address: row.try_get("broker_address")?,
+                    served: row.try_get("served")?,
                 };
                 Ok((member, row.try_get("age")?))
             })();

@@ -418,6 +418,7 @@ pub async fn sessions_without_a_beat_that_hold_claims_are_dead(store: Any) {
         role: "all".to_owned(),
         host: "here".to_owned(),
         broker_address: String::new(),
+        served: vec!["tgw/v1".to_owned(), "vpc/v2".to_owned()],
     };
     let at = store.beat(&member).await.unwrap();
     assert!((store.now().await.unwrap().0 - at.0).abs() < 60_000);

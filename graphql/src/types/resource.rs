@@ -9,6 +9,7 @@ use crate::loaders::{ByIdLoader, ChildrenKey, ChildrenLoader, RecentEventsKey, R
 use crate::state::ApiState;
 use async_graphql::{Context, Enum, ID, Object, SimpleObject};
 use converge_domain::resource::{Reaction, ResourceState};
+use converge_engine::gateway_api::GatewayError;
 use std::sync::Arc;
 
 /// The one word for where a resource is. First match wins, from the top.
@@ -264,7 +265,13 @@ impl Resource {
         if self.state.phase() == converge_domain::resource::Phase::Ready {
             return Ok(String::new());
         }
-        Ok(ctx.data_unchecked::<ApiState>().gateway.why(self.state.id().id).await?.sentence)
+        match ctx.data_unchecked::<ApiState>().gateway.why(self.state.id().id).await {
+            Ok(why) => Ok(why.sentence),
+            // It went away since its state was read: the rest of the answer is still true of that moment, and must not
+            // turn into an error.
+            Err(GatewayError::NotFound(_)) => Ok("It is gone.".to_owned()),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Its last events, newest last.
