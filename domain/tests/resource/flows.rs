@@ -205,3 +205,15 @@ fn a_degraded_node_with_a_changed_status_is_settled_for_its_owner() {
     assert!(story.state.propagation_owed);
     assert_eq!((story.phase(), story.state.standing()), (Phase::Degraded, Standing::Impaired));
 }
+
+#[test]
+fn a_missing_sibling_is_waited_for_and_a_missing_stranger_blocks() {
+    let missing = || vec![upstream(0, false, Standing::LeftOut, json!({}))];
+    let mut child = Story::default();
+    let composer = Some(ComposerRef { ancestors: vec![id(50)], pass_id: pass_id(1) });
+    child.when(ResourceCommand::Declare(Box::new(Declare { composer, ..dependent() })));
+    assert!(child.sees(missing(), None).is_empty(), "it waits already, and nothing is to be said");
+    let mut stranger = waiting();
+    stranger.sees(missing(), None);
+    assert_eq!(stranger.state.gate, Gate::Blocked);
+}

@@ -90,7 +90,7 @@ fn upstreams(state: &ResourceState, facts: &[UpstreamFact], at: Timestamp) -> Op
     // The gate holds new runs only: one that has nothing to run keeps whatever gate it had.
     let behind = state.work_is_behind() || state.composition_is_behind();
     let will_run = spec_moves || !plan.unresolved.is_empty() || (behind && !state.has_failed());
-    let (wanted_gate, held_by) = gate(facts, !plan.unresolved.is_empty());
+    let (wanted_gate, held_by) = gate(facts, state.id().owner().is_some(), !plan.unresolved.is_empty());
     let (gate, held_by) = if will_run { (wanted_gate, held_by) } else { (state.gate, vec![]) };
 
     let changed =
@@ -128,11 +128,13 @@ fn is_new_value(state: &ResourceState, new: &Input) -> bool {
 }
 
 /// The gate that upstreams and flows call for, and the upstreams whose movement would change it.
-fn gate(facts: &[UpstreamFact], unresolved: bool) -> (Gate, Vec<(crate::ids::ResourceId, u64)>) {
+fn gate(facts: &[UpstreamFact], owned: bool, unresolved: bool) -> (Gate, Vec<(crate::ids::ResourceId, u64)>) {
     let not_ready = || facts.iter().filter(|fact| !fact.ready);
     let held_by = not_ready().map(|fact| (fact.id, fact.sequence.0)).collect();
+    // A composed child's upstream is a sibling: where it is missing, its composer is about to make it.
+    let comes = |fact: &UpstreamFact| owned && fact.sequence == Sequence(0);
     // One upstream that still moves may yet change everything: waiting wins over blocked.
-    if not_ready().any(|fact| fact.standing == Standing::Open) {
+    if not_ready().any(|fact| fact.standing == Standing::Open || comes(fact)) {
         (Gate::Waiting, held_by)
     } else if not_ready().next().is_some() {
         (Gate::Blocked, held_by)
