@@ -1,9 +1,9 @@
 //! Finding the programs under test.
 //!
 //! Cargo tells a test where the programs of its *own* package are, and builds them; these belong to other packages. They
-//! lie in the directory above the test executable's. `make test` and `cargo xtask test` build the whole workspace first;
-//! for a bare `cargo test -p replay-tests` on a fresh checkout they are built here, once per process, when they are
-//! missing. After a change of the product run `cargo build --workspace --bins` before a bare run.
+//! lie in the directory above the test executable's. `make test` builds every program of the workspace first; for a bare
+//! `cargo test -p replay-tests` on a fresh checkout they are built here, once per process, when they are missing. What is
+//! there is taken as it is: after a change of the product run `cargo build --workspace --bins` before a bare run.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -32,10 +32,11 @@ enum Database {
 }
 
 /// The addresses of one server process.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Addresses {
     pub http: String,
     pub broker: String,
+    _guard: TcpListener,
 }
 
 /// How the pretended cloud behaves, and how many tasks the worker takes at once.
@@ -114,6 +115,7 @@ impl Site {
             assert!(Instant::now() < deadline, "the server does not get ready:\n{}", server.tail());
             tokio::time::sleep(POLL).await;
         }
+        assert!(server.runs(), "somebody else answers at this server's address:\n{}", server.tail());
         server
     }
 
@@ -270,16 +272,20 @@ pub fn documents(folder: &Path) -> Vec<Value> {
     paths.iter().map(|path| serde_json::from_slice(&std::fs::read(path).unwrap()).expect("JSON")).collect()
 }
 
-/// Two ports to come back to. They lie below the range from which systems take the ports of outgoing connections,
-/// so that none of those sits on them while a server is down.
+/// Two ports to come back to, ours until the value is dropped, also while no server listens: they go with a third, on which
+/// we listen ourselves, and whoever does not get that one keeps off all three. They lie below the range from which
+/// systems take the ports of outgoing connections, so that none of those sits on them while a server is down.
 pub fn free_addresses() -> Addresses {
-    let free = || loop {
-        let port = 20_000 + Uuid::new_v4().as_u128() % 12_000;
-        if TcpListener::bind(("127.0.0.1", port as u16)).is_ok() {
-            return format!("http://127.0.0.1:{port}");
+    let bind = |port: u16| TcpListener::bind(("127.0.0.1", port));
+    loop {
+        let first = 20_000 + 3 * (Uuid::new_v4().as_u128() % 4_000) as u16;
+        let Ok(guard) = bind(first) else { continue };
+        let (http, broker) = (first + 1, first + 2);
+        if bind(http).is_ok() && bind(broker).is_ok() {
+            let url = |port| format!("http://127.0.0.1:{port}");
+            return Addresses { http: url(http), broker: url(broker), _guard: guard };
         }
-    };
-    Addresses { http: free(), broker: free() }
+    }
 }
 
 fn host_port(url: &str) -> &str {

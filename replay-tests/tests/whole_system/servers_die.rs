@@ -78,9 +78,14 @@ struct Barrier {
 impl Barrier {
     async fn at(site: &Site, kind: &str, name: &str) -> Self {
         let pool = site.pool().await;
-        let mut connection = pool.begin().await.unwrap();
+        let mut connection = pool.begin().await.expect("the database answers");
         let take = "INSERT INTO converge.names (kind, name, id) VALUES ($1, $2, gen_random_uuid())";
-        sqlx::query(take).bind(kind).bind(name).execute(&mut *connection).await.unwrap();
+        sqlx::query(take)
+            .bind(kind)
+            .bind(name)
+            .execute(&mut *connection)
+            .await
+            .expect("the database answers");
         Self { pool, connection }
     }
 
@@ -89,14 +94,15 @@ impl Barrier {
         let waiting = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
         let store = site.store().await;
         let probe = async |_: &History| {
-            let waiting: i64 = sqlx::query_scalar(waiting).fetch_one(&self.pool).await.unwrap();
+            let waiting: i64 =
+                sqlx::query_scalar(waiting).fetch_one(&self.pool).await.expect("the database answers");
             (waiting > 0).then_some(())
         };
         site.until("an append at the barrier", &store, probe).await;
     }
 
     async fn lift(self) {
-        self.connection.rollback().await.unwrap();
+        self.connection.rollback().await.expect("the database answers");
     }
 }
 
