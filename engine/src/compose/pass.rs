@@ -7,7 +7,7 @@ use converge_domain::composition::ChildItem;
 use converge_domain::resource::{
     ComposerRef, Declare, Edge, Pass, ResourceCommand, ResourceError, ResourceState,
 };
-use converge_domain::{AnyEvent, DomainError, KindRef, ResourceId, ResourceRef};
+use converge_domain::{AggregateId, AnyEvent, DomainError, KindRef, ResourceId, ResourceRef};
 use converge_event_store::{ExecuteError, StoreError};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -104,10 +104,12 @@ impl Shared {
         };
         let ids = self.child_ids(&output).await?;
         let edges = edges_by_child(&output, &ids);
+        let Some(going) = self.going(&ids).await? else { return Ok(End::Waiting) };
+        let left_alone = left_alone(going, graph.order(), &output, &ids, &edges);
 
         // Drop marks come first: each records who leans on the dropped child *before* this pass gives those
         // another upstream, so that a crash between the two cannot lose it. Removal comes after `Composed`.
-        let wanted: HashSet<ResourceId> = ids.values().copied().collect();
+        let wanted = Wanted { names: ids.keys().collect(), ids: ids.values().copied().collect() };
         let dropped = self.drop_unwanted(id, pass, &wanted).await?;
 
         let mut ancestors = vec![id];
@@ -118,6 +120,7 @@ impl Shared {
             output: &output,
             ids: &ids,
             edges: &edges,
+            left_alone: &left_alone,
         };
         let (mut created, mut changed) = (0, 0);
         for chunk in graph.order().chunks(CHUNK) {
@@ -149,12 +152,37 @@ impl Shared {
         Ok(ids)
     }
 
+    /// The wanted children that a delete is taking away; None when one of them is a dropped one on its way out.
+    ///
+    /// That one has to be gone before its successor can be made, and nothing may be given an edge to it meanwhile: it
+    /// would wait for its new dependent, which waits for this pass, which waits for it. So nothing is written yet; the
+    /// end of the dropped child wakes the composer.
+    async fn going(
+        &self,
+        ids: &HashMap<ResourceRef, ResourceId>,
+    ) -> Result<Option<HashSet<ResourceId>>, StoreError> {
+        let ids: Vec<AggregateId> = ids.values().map(|id| AggregateId::from(*id)).collect();
+        let mut going = HashSet::new();
+        for chunk in ids.chunks(CHUNK) {
+            for head in self.core().store.heads(chunk).await? {
+                let Some(state) = head.state.as_resource().filter(|state| state.deletion.is_some()) else {
+                    continue;
+                };
+                if state.dropped.is_some() {
+                    return Ok(None);
+                }
+                going.insert(state.id().id);
+            }
+        }
+        Ok(Some(going))
+    }
+
     /// Marks every owned child that the output no longer lists.
     async fn drop_unwanted(
         &self,
         composer: ResourceId,
         pass: &Pass,
-        wanted: &HashSet<ResourceId>,
+        wanted: &Wanted<'_>,
     ) -> Result<u64, Stop> {
         let mut dropped = 0;
         let mut after = None;
@@ -162,7 +190,7 @@ impl Shared {
             let children = self.core().store.children(composer, after, CHUNK as u32).await?;
             let Some(last) = children.last() else { return Ok(dropped) };
             after = Some(*last);
-            let unwanted: Vec<_> = children.into_iter().filter(|child| !wanted.contains(child)).collect();
+            let unwanted: Vec<_> = children.into_iter().filter(|child| !wanted.ids.contains(child)).collect();
             let drops = unwanted.iter().map(|child| self.drop_one(composer, pass, *child, wanted));
             for marked in futures::future::join_all(drops).await {
                 dropped += u64::from(marked?);
@@ -173,7 +201,7 @@ impl Shared {
     async fn wanted_dependents(
         &self,
         child: ResourceId,
-        wanted: &HashSet<ResourceId>,
+        wanted: &Wanted<'_>,
     ) -> Result<Vec<ResourceId>, StoreError> {
         let mut found = Vec::new();
         let mut after = None;
@@ -181,7 +209,7 @@ impl Shared {
             let page = self.core().store.dependents(child, after, CHUNK as u32).await?;
             let Some(last) = page.last() else { return Ok(found) };
             after = Some(*last);
-            found.extend(page.into_iter().filter(|id| wanted.contains(id)));
+            found.extend(page.into_iter().filter(|id| wanted.ids.contains(id)));
         }
     }
 
@@ -190,11 +218,16 @@ impl Shared {
         composer: ResourceId,
         pass: &Pass,
         child: ResourceId,
-        wanted: &HashSet<ResourceId>,
+        wanted: &Wanted<'_>,
     ) -> Result<bool, Stop> {
         let heads = self.core().store.heads(&[child.into()]).await?;
         let Some(state) = heads.first().and_then(|head| head.state.as_resource()) else { return Ok(false) };
         if state.deletion.is_some() || state.dropped.is_some() {
+            return Ok(false);
+        }
+        // Another process that applies the same pass may have made it since the names were looked up, under an id
+        // that we do not know. What is wanted is a name; going by the id would destroy what was just made.
+        if wanted.names.contains(&state.id().reference()) {
             return Ok(false);
         }
         let grace = self
@@ -217,6 +250,12 @@ impl Shared {
     }
 }
 
+/// What an output lists: by name, and by the id that each name had when it was looked up.
+struct Wanted<'a> {
+    names: HashSet<&'a ResourceRef>,
+    ids: HashSet<ResourceId>,
+}
+
 /// Writes chunks of children.
 struct Writer<'a> {
     shared: &'a Shared,
@@ -224,6 +263,8 @@ struct Writer<'a> {
     output: &'a Output,
     ids: &'a HashMap<ResourceRef, ResourceId>,
     edges: &'a HashMap<ResourceId, Vec<Edge>>,
+    /// Children that this pass does not touch.
+    left_alone: &'a HashSet<ResourceId>,
 }
 
 impl Writer<'_> {
@@ -232,7 +273,7 @@ impl Writer<'_> {
         let declares = indexes.iter().filter_map(|index| {
             let child = self.output.children.get(*index as usize)?;
             let id = *self.ids.get(&ResourceRef::new(&child.kind, &child.name))?;
-            Some(self.declare(id, child))
+            (!self.left_alone.contains(&id)).then(|| self.declare(id, child))
         });
         let (mut created, mut changed) = (0, 0);
         for result in futures::future::join_all(declares).await {
@@ -326,6 +367,30 @@ fn ended(error: ExecuteError) -> Stop {
         | ExecuteError::NameTaken
         | ExecuteError::Duplicate => Stop::End(End::Over),
     }
+}
+
+/// Children that a delete is taking away, and whatever would depend on them: the delete takes those too, and what it has
+/// taken already must not come back under it. The composer runs again when they are gone, and makes them anew.
+fn left_alone(
+    going: HashSet<ResourceId>,
+    upstreams_first: &[u32],
+    output: &Output,
+    ids: &HashMap<ResourceRef, ResourceId>,
+    edges: &HashMap<ResourceId, Vec<Edge>>,
+) -> HashSet<ResourceId> {
+    let mut left_alone = going;
+    if left_alone.is_empty() {
+        return left_alone;
+    }
+    for index in upstreams_first {
+        let child = output.children.get(*index as usize);
+        let id = child.and_then(|child| ids.get(&ResourceRef::new(&child.kind, &child.name)));
+        let Some((id, edges)) = id.and_then(|id| Some((id, edges.get(id)?))) else { continue };
+        if edges.iter().any(|edge| left_alone.contains(&edge.upstream)) {
+            left_alone.insert(*id);
+        }
+    }
+    left_alone
 }
 
 fn edges_by_child(output: &Output, ids: &HashMap<ResourceRef, ResourceId>) -> HashMap<ResourceId, Vec<Edge>> {

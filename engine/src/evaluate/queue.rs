@@ -27,6 +27,9 @@ impl Touch {
     pub const AROUND: Self = Self(1 | 2 | 4);
     /// Its deletion was requested.
     pub const DELETION: Self = Self(1 | 2 | 4 | 8);
+    /// Somebody depends on it who was not there when its deletion was requested. It tells nobody: they are the ones
+    /// who woke it.
+    pub const CASCADE_AGAIN: Self = Self(1 | 8);
     /// Do whatever a lost wake could have asked for.
     pub const RECOVERY: Self = Self(1 | 2 | 4 | 8);
 

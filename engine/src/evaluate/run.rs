@@ -77,6 +77,12 @@ impl Shared {
             self.run_pass(id);
             return Ok(());
         }
+        // It was given its edge after the delete had walked by: the delete has to take it too, or both wait for ever.
+        let going =
+            state.edges.iter().map(|edge| edge.upstream).filter(|upstream| {
+                upstreams.get(upstream).is_some_and(|upstream| upstream.deletion.is_some())
+            });
+        self.queue.push(going.map(|upstream| (upstream, Touch::CASCADE_AGAIN)));
         let facts = upstream_facts(&state, upstreams);
         let children = self.children_fact(id, &state).await?;
         let has_upstreams =

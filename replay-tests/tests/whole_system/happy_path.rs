@@ -85,6 +85,57 @@ async fn one_team_added_and_one_removed_touch_nothing_but_their_own_and_the_root
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_team_that_returns_while_its_teardown_runs_is_made_anew() {
+    let site = Site::on_shared_postgres().await;
+    let _server = site.serve().await;
+    let _worker = site.work(Knobs { latency_ms: 60, parallel: 2, ..Knobs::default() });
+    site.apply_kinds().await;
+    let whole = Bom::new("region", 2, 3);
+    converge(&site, &whole).await;
+    let mut smaller = whole.clone();
+    smaller.domains[0].clear();
+    site.api.apply(&[smaller.document()]).await;
+    let store = site.store().await;
+    let going = async |history: &History| (history.count("Deleted") > 0).then_some(());
+    site.until("the first is gone", &store, going).await;
+    site.api.apply(&[whole.document()]).await;
+    site.until_ready("classicbom", "region").await;
+    let history = audit(&site).await;
+    assert_eq!(children_of(&history, "region"), whole.children());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_child_deleted_by_name_takes_its_dependents_and_all_are_made_anew_once() {
+    let site = Site::on_shared_postgres().await;
+    let _server = site.serve().await;
+    let _worker = site.work(Knobs { latency_ms: 60, parallel: 2, ..Knobs::default() });
+    site.apply_kinds().await;
+    let bom = Bom::new("region", 2, 3);
+    converge(&site, &bom).await;
+    let before = audit(&site).await;
+    site.api.delete("account", "region/fd-00/team-1").await;
+    let store = site.store().await;
+    let team = ["account", "vpc", "route"].map(|kind| subject(kind, "region/fd-00/team-1"));
+    let anew = async |history: &History| {
+        let stories = history.stories_after(before.end());
+        let made =
+            team.iter().all(|subject| stories.get(subject).is_some_and(|story| story.contains(&"Created")));
+        made.then_some(())
+    };
+    site.until("made anew", &store, anew).await;
+    site.until_ready("classicbom", "region").await;
+    let after = audit(&site).await;
+    assert_eq!(children_of(&after, "region"), bom.children());
+    let stories = after.stories_after(before.end());
+    for subject in &team {
+        for once in ["DeletionRequested", "Deleted", "Created", "Worked"] {
+            let count = stories[subject].iter().filter(|name| **name == once).count();
+            assert_eq!(count, 1, "{once} of {subject:?}: {:?}", stories[subject]);
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_five_fixture_kinds_apply_unchanged_and_only_the_unresolvable_reference_warns() {
     let site = Site::on_shared_postgres().await;
     let _server = site.serve().await;
