@@ -5,6 +5,7 @@
 //! crash is the same as starting again.
 
 mod accept;
+mod layers;
 mod output;
 mod pass;
 mod prune;

@@ -1,6 +1,7 @@
 //! Applying an accepted output: drop marks, creates and updates in dependency order, then `Composed`.
 
 use super::accept;
+use super::layers::layers;
 use super::output::{self, Output};
 use crate::evaluate::Shared;
 use converge_domain::composition::ChildItem;
@@ -123,10 +124,12 @@ impl Shared {
             left_alone: &left_alone,
         };
         let (mut created, mut changed) = (0, 0);
-        for chunk in graph.order().chunks(CHUNK) {
-            let (new, updated) = writer.write(chunk).await?;
-            created += new;
-            changed += updated;
+        for layer in layers(graph.order(), |index| id_at(&output, &ids, index), &edges) {
+            for chunk in layer.chunks(CHUNK) {
+                let (new, updated) = writer.write(chunk).await?;
+                created += new;
+                changed += updated;
+            }
         }
         let at = self.core().now();
         let complete = ResourceCommand::CompletePass { pass_id: pass.pass_id, created, changed, dropped, at };
@@ -383,14 +386,17 @@ fn left_alone(
         return left_alone;
     }
     for index in upstreams_first {
-        let child = output.children.get(*index as usize);
-        let id = child.and_then(|child| ids.get(&ResourceRef::new(&child.kind, &child.name)));
-        let Some((id, edges)) = id.and_then(|id| Some((id, edges.get(id)?))) else { continue };
-        if edges.iter().any(|edge| left_alone.contains(&edge.upstream)) {
-            left_alone.insert(*id);
+        let Some(id) = id_at(output, ids, *index) else { continue };
+        if edges.get(&id).into_iter().flatten().any(|edge| left_alone.contains(&edge.upstream)) {
+            left_alone.insert(id);
         }
     }
     left_alone
+}
+
+fn id_at(output: &Output, ids: &HashMap<ResourceRef, ResourceId>, index: u32) -> Option<ResourceId> {
+    let child = output.children.get(index as usize)?;
+    ids.get(&ResourceRef::new(&child.kind, &child.name)).copied()
 }
 
 fn edges_by_child(output: &Output, ids: &HashMap<ResourceRef, ResourceId>) -> HashMap<ResourceId, Vec<Edge>> {

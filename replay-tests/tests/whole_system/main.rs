@@ -1,7 +1,5 @@
 //! The whole system as its users meet it: real servers, real workers, real PostgreSQL, and real deaths of each.
 
-#![expect(clippy::unwrap_used, reason = "a test stops at what is not there")]
-
 mod happy_path;
 mod other_readers;
 mod servers_die;
