@@ -4,6 +4,7 @@
 
 mod chain;
 mod cutoff;
+mod heads;
 mod listening;
 mod locks;
 mod order;
