@@ -24,7 +24,7 @@ async fn updates_of_a_head_touch_no_index() {
             head.phase = Some(if odd { Phase::Ready } else { Phase::Reconciling });
             head.kind_version = if odd { 2 } else { 1 };
             head.standing = Some(if odd { Standing::AllReady } else { Standing::Open });
-            head.pass_id = (!odd).then(|| PassId(written.0));
+            head.pass_id = (!odd).then_some(PassId(written.0));
             head.outward = i64::try_from(sequence).unwrap();
             rows.queue = Some((!odd).then(|| QueueRow {
                 id: resource(written),
