@@ -4,6 +4,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use converge_domain::resource::{Condition, Reaction};
 use converge_domain::{ClaimId, Epoch, Generation, KindRef, ResourceId, SessionId};
+use converge_event_store::StoreError;
 use std::collections::BTreeMap;
 use tokio::sync::broadcast;
 
@@ -65,7 +66,7 @@ impl InputPart {
 /// A page of a task's input.
 #[derive(Clone, Debug)]
 pub struct InputPage {
-    /// A JSON array of at most [1 MiB](converge_protocol limit).
+    /// A JSON array of at most 1 MiB.
     pub items: Bytes,
     /// Pass it back for the next page; None: this was the last.
     pub next: Option<ResourceId>,
@@ -133,6 +134,12 @@ pub enum Recorded {
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct DispatchError(pub String);
+
+impl From<StoreError> for DispatchError {
+    fn from(error: StoreError) -> Self {
+        Self(error.to_string())
+    }
+}
 
 /// One staged frame of a composer's output, already split into items.
 #[derive(Clone, Debug)]

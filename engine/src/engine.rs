@@ -1,5 +1,6 @@
 //! Starting and holding the loops of one process.
 
+use crate::dispatch::Fence;
 use crate::dispatching::Dispatcher;
 use crate::evaluate::Evaluator;
 use crate::gateway::EngineGateway;
@@ -155,6 +156,17 @@ impl Core {
     /// One command to one resource, by the engine itself.
     pub async fn execute(&self, id: ResourceId, command: ResourceCommand) -> Result<Committed, ExecuteError> {
         self.log.execute(self.group(id, command)).await
+    }
+
+    /// Ends a claim without an outcome; under a dead fence it changes nothing.
+    pub async fn release_claim(&self, fence: Fence, reason: &str) -> Result<Committed, ExecuteError> {
+        let command = ResourceCommand::ReleaseClaim {
+            epoch: fence.epoch,
+            claim_id: fence.claim_id,
+            reason: reason.to_owned(),
+            at: self.now(),
+        };
+        self.execute(fence.id, command).await
     }
 
     /// A group of one command to one resource.

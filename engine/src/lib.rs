@@ -13,6 +13,7 @@ mod gateway;
 pub mod gateway_api;
 mod membership;
 mod registry;
+mod resources;
 mod served;
 mod teardown;
 mod timers;

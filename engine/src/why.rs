@@ -2,8 +2,8 @@
 
 use crate::gateway::EngineGateway;
 use crate::gateway_api::{GatewayError, Why};
+use converge_domain::ResourceId;
 use converge_domain::resource::{Gate, Phase, Reaction, ResourceState, Standing};
-use converge_domain::{AggregateId, ResourceId};
 use converge_event_store::StoreError;
 
 impl EngineGateway {
@@ -151,14 +151,10 @@ impl EngineGateway {
 
     /// The upstream this resource waits for: the first of its own that is not Ready.
     async fn unready_upstream(&self, state: &ResourceState) -> Result<Option<String>, StoreError> {
-        if state.edges.is_empty() {
-            return Ok(None);
-        }
-        let ids: Vec<AggregateId> = state.edges.iter().map(|edge| edge.upstream.into()).collect();
-        let heads = self.core.store.heads(&ids).await?;
+        let ids: Vec<ResourceId> = state.edges.iter().map(|edge| edge.upstream).collect();
+        let upstreams = self.core.resources(&ids).await?;
         for edge in &state.edges {
-            let head = heads.iter().find(|head| head.id == edge.upstream.into());
-            let Some(upstream) = head.and_then(|head| head.state.as_resource()) else {
+            let Some(upstream) = upstreams.get(&edge.upstream) else {
                 return Ok(Some(format!("Waits for {}, which does not exist.", edge.upstream_ref)));
             };
             let phase = upstream.phase();
@@ -171,13 +167,8 @@ impl EngineGateway {
     }
 
     async fn owner_in_pass(&self, state: &ResourceState) -> Result<Option<String>, StoreError> {
-        let ids: Vec<AggregateId> = state.id().ancestors.iter().map(|id| AggregateId::from(*id)).collect();
-        if ids.is_empty() {
-            return Ok(None);
-        }
-        let heads = self.core.store.heads(&ids).await?;
-        let busy =
-            heads.iter().filter_map(|head| head.state.as_resource()).find(|owner| owner.pass.is_some());
+        let ancestors = self.core.resources(&state.id().ancestors).await?;
+        let busy = ancestors.values().find(|owner| owner.pass.is_some());
         Ok(busy.map(|owner| format!("Waits until {} has written all its children.", owner.id().reference())))
     }
 

@@ -8,7 +8,7 @@ use converge_domain::composition::ChildItem;
 use converge_domain::resource::{
     ComposerRef, Declare, Edge, Pass, ResourceCommand, ResourceError, ResourceState,
 };
-use converge_domain::{AggregateId, AnyEvent, DomainError, KindRef, ResourceId, ResourceRef};
+use converge_domain::{AnyEvent, DomainError, KindRef, ResourceId, ResourceRef};
 use converge_event_store::{ExecuteError, StoreError};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -67,12 +67,9 @@ impl Shared {
     }
 
     async fn apply_pass(&self, composer: ResourceId) -> Result<End, StoreError> {
-        let heads = self.core().store.heads(&[composer.into()]).await?;
-        let Some(state) = heads.first().and_then(|head| head.state.as_resource()) else {
-            return Ok(End::Over);
-        };
+        let Some(state) = self.core().resource(composer).await? else { return Ok(End::Over) };
         let Some(pass) = state.pass.clone() else { return Ok(End::Over) };
-        let end = match self.write_children(state, &pass).await {
+        let end = match self.write_children(&state, &pass).await {
             Ok(end) => end,
             Err(Stop::End(end)) => end,
             Err(Stop::Store(error)) => return Err(error),
@@ -164,17 +161,17 @@ impl Shared {
         &self,
         ids: &HashMap<ResourceRef, ResourceId>,
     ) -> Result<Option<HashSet<ResourceId>>, StoreError> {
-        let ids: Vec<AggregateId> = ids.values().map(|id| AggregateId::from(*id)).collect();
+        let ids: Vec<ResourceId> = ids.values().copied().collect();
         let mut going = HashSet::new();
         for chunk in ids.chunks(CHUNK) {
-            for head in self.core().store.heads(chunk).await? {
-                let Some(state) = head.state.as_resource().filter(|state| state.deletion.is_some()) else {
+            for (id, state) in self.core().resources(chunk).await? {
+                if state.deletion.is_none() {
                     continue;
-                };
+                }
                 if state.dropped.is_some() {
                     return Ok(None);
                 }
-                going.insert(state.id().id);
+                going.insert(id);
             }
         }
         Ok(Some(going))
@@ -194,7 +191,8 @@ impl Shared {
             let Some(last) = children.last() else { return Ok(dropped) };
             after = Some(*last);
             let unwanted: Vec<_> = children.into_iter().filter(|child| !wanted.ids.contains(child)).collect();
-            let drops = unwanted.iter().map(|child| self.drop_one(composer, pass, *child, wanted));
+            let unwanted = self.core().resources(&unwanted).await?;
+            let drops = unwanted.values().map(|child| self.drop_one(composer, pass, child, wanted));
             for marked in futures::future::join_all(drops).await {
                 dropped += u64::from(marked?);
             }
@@ -220,11 +218,10 @@ impl Shared {
         &self,
         composer: ResourceId,
         pass: &Pass,
-        child: ResourceId,
+        state: &ResourceState,
         wanted: &Wanted<'_>,
     ) -> Result<bool, Stop> {
-        let heads = self.core().store.heads(&[child.into()]).await?;
-        let Some(state) = heads.first().and_then(|head| head.state.as_resource()) else { return Ok(false) };
+        let child = state.id().id;
         if state.deletion.is_some() || state.dropped.is_some() {
             return Ok(false);
         }
@@ -341,11 +338,7 @@ impl Writer<'_> {
         let core = self.shared.core();
         match error {
             ResourceError::Deleting => {
-                let heads = core.store.heads(&[id.into()]).await?;
-                let dropped = heads
-                    .first()
-                    .and_then(|head| head.state.as_resource())
-                    .is_some_and(|state| state.dropped.is_some());
+                let dropped = core.resource(id).await?.is_some_and(|state| state.dropped.is_some());
                 // One that a user deleted is left alone: its end makes the composer run again. One that an
                 // earlier pass dropped must be gone before its successor can be made.
                 if dropped { Err(Stop::End(End::Waiting)) } else { Ok(None) }

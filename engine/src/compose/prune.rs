@@ -1,21 +1,19 @@
 //! Removing what a composer dropped, once nobody it still wants leans on it.
 
 use crate::evaluate::Shared;
+use converge_domain::ResourceId;
 use converge_domain::resource::{ResourceCommand, ResourceState};
-use converge_domain::{AggregateId, ResourceId};
 use converge_event_store::StoreError;
-use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
 
 impl Shared {
     /// Requests the deletion of each dropped child whose former dependents have all followed.
     pub(crate) async fn prune(&self, dropped: &[ResourceId]) -> Result<(), StoreError> {
-        let children = self.resources(dropped.iter().copied()).await?;
+        let children = self.core().resources(dropped).await?;
         let mut former = Vec::new();
         for child in children.values() {
             former.extend_from_slice(former_dependents(child));
         }
-        let former = self.resources(former.into_iter()).await?;
+        let former = self.core().resources(&former).await?;
         let removable = children.values().filter(|child| {
             child.deletion.is_none()
                 && child.dropped.as_ref().is_some_and(|mark| !mark.kept)
@@ -32,21 +30,6 @@ impl Shared {
             }
         }
         Ok(())
-    }
-
-    async fn resources(
-        &self,
-        ids: impl Iterator<Item = ResourceId>,
-    ) -> Result<HashMap<ResourceId, Arc<ResourceState>>, StoreError> {
-        let unique: HashSet<AggregateId> = ids.map(AggregateId::from).collect();
-        if unique.is_empty() {
-            return Ok(HashMap::new());
-        }
-        let heads = self.core().store.heads(&unique.into_iter().collect::<Vec<_>>()).await?;
-        Ok(heads
-            .into_iter()
-            .filter_map(|head| Some((ResourceId(head.id.0), head.state.as_resource()?.clone())))
-            .collect())
     }
 }
 

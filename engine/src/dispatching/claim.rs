@@ -1,7 +1,7 @@
 //! Claiming: candidates from the queue, filtered by what is known now, decided by domain code under guards.
 
 use super::Dispatcher;
-use crate::dispatch::{ClaimRequest, DispatchError, Task};
+use crate::dispatch::{ClaimRequest, DispatchError, Fence, Task};
 use crate::evaluate::Touch;
 use crate::registry::KindEntry;
 use converge_domain::guard::Guard;
@@ -29,7 +29,7 @@ impl Dispatcher {
                 Ok(rows) => rows,
                 // What is claimed already must reach its worker.
                 Err(_) if !tasks.is_empty() => break,
-                Err(error) => return Err(DispatchError(error.to_string())),
+                Err(error) => return Err(error.into()),
             };
             let Some(last) = rows.last() else { break };
             cursor = Some((last.priority, last.due_at, last.id));
@@ -49,7 +49,7 @@ impl Dispatcher {
             }
             let mut eligible = eligible.claimable;
             eligible.truncate(limit - tasks.len());
-            let claims = eligible.iter().map(|(id, _)| self.claim_one(*id, &entry, &request));
+            let claims = eligible.iter().map(|id| self.claim_one(*id, &entry, &request));
             for task in futures::future::join_all(claims).await {
                 tasks.extend(task);
             }
@@ -65,8 +65,7 @@ impl Dispatcher {
     /// guard counts under a lock. At the cap it is 0, and the end of any claim wakes the kind.
     async fn places_left(&self, entry: &KindEntry, request: &ClaimRequest) -> Result<usize, DispatchError> {
         let Some(cap) = cap(entry) else { return Ok(request.limit) };
-        let live = self.core.store.live_claims(&request.kind).await;
-        let live = live.map_err(|error| DispatchError(error.to_string()))?;
+        let live = self.core.store.live_claims(&request.kind).await?;
         Ok(cap.saturating_sub(usize::try_from(live).unwrap_or(usize::MAX)).min(request.limit))
     }
 
@@ -122,19 +121,12 @@ impl Dispatcher {
         tokio::spawn(async move {
             loop {
                 tokio::time::sleep(AFTER_AN_UNHEARD_COMMIT).await;
-                let Ok(heads) = core.store.heads(&[id.into()]).await else { continue };
-                let claim = heads
-                    .first()
-                    .and_then(|head| head.state.as_resource())
-                    .and_then(|state| state.claim.clone());
+                let Ok(state) = core.resource(id).await else { continue };
+                let claim = state.and_then(|state| state.claim.clone());
                 let Some(claim) = claim.filter(|claim| claim.claim_id == claim_id) else { return };
-                let command = ResourceCommand::ReleaseClaim {
-                    epoch: claim.epoch,
-                    claim_id,
-                    reason: "its claim was not heard of".to_owned(),
-                    at: core.now(),
-                };
-                if !matches!(core.execute(id, command).await, Err(ExecuteError::Store(_))) {
+                let fence = Fence { id, epoch: claim.epoch, claim_id };
+                let released = core.release_claim(fence, "its claim was not heard of").await;
+                if !matches!(released, Err(ExecuteError::Store(_))) {
                     return;
                 }
             }

@@ -6,27 +6,24 @@
 
 use super::Dispatcher;
 use crate::dispatch::DispatchError;
+use crate::resources::Resources;
+use converge_domain::ResourceId;
 use converge_domain::resource::{Phase, Reaction, ResourceState};
-use converge_domain::{AggregateId, ResourceId};
-use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
-
-type Heads = HashMap<ResourceId, Arc<ResourceState>>;
 
 /// What a look at candidates found.
 #[derive(Default)]
 pub(super) struct Eligible {
     /// Those that may be claimed now.
-    pub claimable: Vec<(ResourceId, Arc<ResourceState>)>,
+    pub claimable: Vec<ResourceId>,
     /// Those whose gate says open over an upstream that is not Ready any more.
     pub held: Vec<ResourceId>,
 }
 
-fn waits_for_upstream(state: &ResourceState, around: &Heads) -> bool {
+fn waits_for_upstream(state: &ResourceState, around: &Resources) -> bool {
     matches!(state.due(), Some(Reaction::Work | Reaction::Compose)) && !upstreams_ready(state, around)
 }
 
-fn upstreams_ready(state: &ResourceState, around: &Heads) -> bool {
+fn upstreams_ready(state: &ResourceState, around: &Resources) -> bool {
     state
         .edges
         .iter()
@@ -36,20 +33,20 @@ fn upstreams_ready(state: &ResourceState, around: &Heads) -> bool {
 impl Dispatcher {
     /// Sorts candidates, keeping the queue's order.
     pub(super) async fn eligible(&self, candidates: &[ResourceId]) -> Result<Eligible, DispatchError> {
-        let heads = self.heads(candidates.iter().copied()).await?;
+        let heads = self.core.resources(candidates).await?;
         let mut around = Vec::new();
         for state in heads.values() {
             around.extend(state.edges.iter().map(|edge| edge.upstream));
             around.extend_from_slice(&state.id().ancestors);
         }
-        let around = self.heads(around.into_iter()).await?;
+        let around = self.core.resources(&around).await?;
         let now = self.core.now();
         let mut eligible = Eligible::default();
         for id in candidates {
             let Some(state) = heads.get(id) else { continue };
             let due = state.retry_at.is_none_or(|at| at <= now);
             if due && self.may_run(state, &around) {
-                eligible.claimable.push((*id, state.clone()));
+                eligible.claimable.push(*id);
             } else if waits_for_upstream(state, &around) {
                 eligible.held.push(*id);
             }
@@ -57,7 +54,7 @@ impl Dispatcher {
         Ok(eligible)
     }
 
-    fn may_run(&self, state: &ResourceState, around: &Heads) -> bool {
+    fn may_run(&self, state: &ResourceState, around: &Resources) -> bool {
         let config_present =
             state.provider_config_ref.as_ref().is_none_or(|name| self.core.registry.config(name).is_some());
         match state.due() {
@@ -73,22 +70,5 @@ impl Dispatcher {
                     })
             }
         }
-    }
-
-    pub(super) async fn heads(&self, ids: impl Iterator<Item = ResourceId>) -> Result<Heads, DispatchError> {
-        let unique: HashSet<AggregateId> = ids.map(AggregateId::from).collect();
-        if unique.is_empty() {
-            return Ok(Heads::new());
-        }
-        let heads = self
-            .core
-            .store
-            .heads(&unique.into_iter().collect::<Vec<_>>())
-            .await
-            .map_err(|error| DispatchError(error.to_string()))?;
-        Ok(heads
-            .into_iter()
-            .filter_map(|head| Some((ResourceId(head.id.0), head.state.as_resource()?.clone())))
-            .collect())
     }
 }

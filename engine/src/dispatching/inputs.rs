@@ -64,7 +64,7 @@ impl Dispatcher {
         last: Option<ResourceId>,
     ) -> Result<Vec<std::sync::Arc<ResourceState>>, DispatchError> {
         let Some(last) = last else { return self.children_after(root, None).await };
-        let Some(state) = self.heads(std::iter::once(last)).await?.remove(&last) else {
+        let Some(state) = self.core.resource(last).await? else {
             // It went away between two pages: its owner is unknown, so the walk ends; the subtree moved and
             // the rollup is owed again.
             return Ok(vec![]);
@@ -91,13 +91,8 @@ impl Dispatcher {
         parent: ResourceId,
         after: Option<ResourceId>,
     ) -> Result<Vec<std::sync::Arc<ResourceState>>, DispatchError> {
-        let ids = self
-            .core
-            .store
-            .children(parent, after, SIBLINGS)
-            .await
-            .map_err(|error| DispatchError(error.to_string()))?;
-        let mut heads = self.heads(ids.iter().copied()).await?;
+        let ids = self.core.store.children(parent, after, SIBLINGS).await?;
+        let mut heads = self.core.resources(&ids).await?;
         Ok(ids.iter().filter_map(|id| heads.remove(id)).collect())
     }
 }

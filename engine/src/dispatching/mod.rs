@@ -14,7 +14,7 @@ use crate::engine::Core;
 use crate::evaluate::Evaluator;
 use async_trait::async_trait;
 use converge_domain::resource::{ResourceCommand, ResourceError};
-use converge_domain::{AggregateId, DomainError, KindRef, ResourceId, SessionId};
+use converge_domain::{DomainError, KindRef, ResourceId, SessionId};
 use converge_event_store::{ExecuteError, StagedItem};
 use lru::LruCache;
 use std::collections::HashSet;
@@ -66,23 +66,21 @@ impl Dispatcher {
                     Some(kind) => {
                         kinds.insert(kind.clone());
                     }
-                    None => unknown.push(AggregateId::from(*id)),
+                    None => unknown.push(*id),
                 }
             }
         }
         if !unknown.is_empty() {
-            match self.core.store.heads(&unknown).await {
-                Ok(heads) => {
-                    if heads.len() < unknown.len() {
+            match self.core.resources(&unknown).await {
+                Ok(found) => {
+                    if unknown.iter().any(|id| !found.contains_key(id)) {
                         // Some are gone, and with them their kinds: a place under a cap may have become free.
                         self.may_claim_all();
                     }
                     let mut known = self.kinds.lock().unwrap_or_else(PoisonError::into_inner);
-                    for head in heads {
-                        if let Some(state) = head.state.as_resource() {
-                            kinds.extend([state.kind_ref(), state.task_kind_ref()]);
-                            known.put(state.id().id, state.task_kind_ref());
-                        }
+                    for (id, state) in found {
+                        kinds.extend([state.kind_ref(), state.task_kind_ref()]);
+                        known.put(id, state.task_kind_ref());
                     }
                 }
                 Err(error) => {
@@ -128,10 +126,8 @@ impl Dispatcher {
         let core = self.core.clone();
         let cancellations = self.cancellations.clone();
         tokio::spawn(async move {
-            let Ok(heads) = core.store.heads(&[id.into()]).await else { return };
-            let claim =
-                heads.first().and_then(|head| head.state.as_resource()).and_then(|state| state.claim.clone());
-            if let Some(claim) = claim {
+            let Ok(Some(state)) = core.resource(id).await else { return };
+            if let Some(claim) = &state.claim {
                 let fence = Fence { id, epoch: claim.epoch, claim_id: claim.claim_id };
                 let _ = cancellations.send((fence, "deletion".to_owned()));
             }
@@ -192,11 +188,8 @@ impl Dispatch for Dispatcher {
             .zip(frame.first_ordinal..)
             .map(|(payload, ordinal)| StagedItem { ordinal, part: frame.part, payload })
             .collect();
-        self.core
-            .store
-            .stage(frame.fence.id, frame.fence.claim_id, &items)
-            .await
-            .map_err(|error| DispatchError(error.to_string()))
+        self.core.store.stage(frame.fence.id, frame.fence.claim_id, &items).await?;
+        Ok(())
     }
 
     async fn record(&self, outcome: TaskOutcome) -> Result<Recorded, DispatchError> {
@@ -204,13 +197,7 @@ impl Dispatch for Dispatcher {
     }
 
     async fn release(&self, fence: Fence, reason: String) -> Result<(), DispatchError> {
-        let command = ResourceCommand::ReleaseClaim {
-            epoch: fence.epoch,
-            claim_id: fence.claim_id,
-            reason,
-            at: self.core.now(),
-        };
-        match self.core.execute(fence.id, command).await {
+        match self.core.release_claim(fence, &reason).await {
             Ok(_) | Err(ExecuteError::Domain { .. }) => {
                 self.unstage(fence).await;
                 Ok(())

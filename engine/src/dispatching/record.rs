@@ -26,8 +26,7 @@ const REQUEUE_SECS: u32 = 10;
 impl Dispatcher {
     pub(super) async fn record_outcome(&self, outcome: TaskOutcome) -> Result<Recorded, DispatchError> {
         let id = outcome.fence.id;
-        let heads = self.heads(std::iter::once(id)).await?;
-        let Some(state) = heads.get(&id) else { return Ok(Recorded::Fenced) };
+        let Some(state) = self.core.resource(id).await? else { return Ok(Recorded::Fenced) };
         let entry = self.core.registry.kind(&outcome.kind);
         let manifest = entry.as_ref().map(|entry| entry.manifest.as_ref());
         let fence = outcome.fence;
@@ -38,7 +37,7 @@ impl Dispatcher {
             .map(|claim| (claim.reaction, claim.finalizer.clone()));
         let outcome = match reaction.clone() {
             Some((reaction, finalizer)) => {
-                self.judged(state, manifest, reaction, finalizer.as_deref(), outcome).await?
+                self.judged(&state, manifest, reaction, finalizer.as_deref(), outcome).await?
             }
             // The fence is dead: whatever it says changes nothing, but that it came is recorded.
             None => failed("fenced", false),
@@ -136,9 +135,7 @@ impl Dispatcher {
         if reaction != Reaction::Compose {
             return Ok(Outcome::Succeeded(succeeded));
         }
-        let acceptance = accept(&self.core, state, claim_id, counts)
-            .await
-            .map_err(|error| DispatchError(error.to_string()))?;
+        let acceptance = accept(&self.core, state, claim_id, counts).await?;
         Ok(match acceptance {
             Acceptance::Accepted { digest, children, edges } => {
                 Outcome::Composition { pass_id: PassId(Uuid::new_v4()), digest, children, edges, succeeded }

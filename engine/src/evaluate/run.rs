@@ -1,7 +1,8 @@
 //! One batch: read, decide, tell.
 
-use super::facts::{Heads, upstream_facts};
+use super::facts::upstream_facts;
 use super::{Shared, Touch};
+use crate::resources::Resources;
 use converge_domain::resource::{
     ChildrenFact, Evaluate, HeldBy, Input, Phase, ResourceCommand, ResourceError, ResourceState, UpstreamFact,
 };
@@ -19,12 +20,13 @@ impl Shared {
         self: &Arc<Self>,
         batch: &[(ResourceId, Touch)],
     ) -> Result<(), StoreError> {
-        let heads = self.heads(batch.iter().map(|(id, _)| *id)).await?;
+        let ids: Vec<_> = batch.iter().map(|(id, _)| *id).collect();
+        let heads = self.core.resources(&ids).await?;
         let mut upstreams = Vec::new();
         for state in heads.values().filter(|state| state.deletion.is_none() && state.dropped.is_none()) {
             upstreams.extend(state.edges.iter().map(|edge| edge.upstream));
         }
-        let upstreams = self.heads(upstreams).await?;
+        let upstreams = self.core.resources(&upstreams).await?;
 
         let mut evaluations = Vec::with_capacity(batch.len());
         for (id, touch) in batch {
@@ -39,7 +41,11 @@ impl Shared {
     }
 
     /// Wakes those that wait on what was just evaluated: dependents first, then owners.
-    async fn tell(self: &Arc<Self>, batch: &[(ResourceId, Touch)], heads: &Heads) -> Result<(), StoreError> {
+    async fn tell(
+        self: &Arc<Self>,
+        batch: &[(ResourceId, Touch)],
+        heads: &Resources,
+    ) -> Result<(), StoreError> {
         let upstreams: Vec<_> =
             batch.iter().filter(|(_, touch)| touch.tells_dependents()).map(|(id, _)| *id).collect();
         if !upstreams.is_empty() {
@@ -68,7 +74,7 @@ impl Shared {
         id: ResourceId,
         state: Arc<ResourceState>,
         touch: Touch,
-        upstreams: &Heads,
+        upstreams: &Resources,
     ) -> Result<(), StoreError> {
         if state.deletion.is_some() {
             return self.evaluate_deleting(id, &state, touch).await;

@@ -4,7 +4,7 @@ use super::{EngineGateway, metadata, refused, unavailable};
 use crate::engine::resource_address;
 use crate::gateway_api::{DeleteAnswer, GatewayError, RequestContext};
 use converge_domain::resource::{ResourceCommand, ResourceError, ResourceState};
-use converge_domain::{AggregateId, AnyCommand, DomainError, ResourceId, ResourceRef};
+use converge_domain::{AnyCommand, DomainError, ResourceId, ResourceRef};
 use converge_event_store::{CommandGroup, ExecuteError};
 
 /// Dependents in other roots that a refusal lists.
@@ -56,15 +56,10 @@ impl EngineGateway {
     ) -> Result<(), GatewayError> {
         let store = &self.core.store;
         let dependents = store.dependents(state.id().id, None, 1000).await.map_err(unavailable)?;
-        let ids: Vec<AggregateId> = dependents.into_iter().map(AggregateId::from).collect();
-        if ids.is_empty() {
-            return Ok(());
-        }
         let root: ResourceId = state.id().root();
-        let heads = store.heads(&ids).await.map_err(unavailable)?;
-        let mut foreign: Vec<String> = heads
-            .iter()
-            .filter_map(|head| head.state.as_resource())
+        let dependents = self.core.resources(&dependents).await.map_err(unavailable)?;
+        let mut foreign: Vec<String> = dependents
+            .values()
             .filter(|dependent| dependent.id().root() != root && dependent.deletion.is_none())
             .map(|dependent| dependent.id().reference().to_string())
             .collect();

@@ -10,7 +10,7 @@ use crate::gateway_api::{ApplyAnswer, DeleteAnswer, Gateway, GatewayError, Reque
 use async_trait::async_trait;
 use converge_domain::document::Document;
 use converge_domain::resource::ResourceState;
-use converge_domain::{AggregateId, ResourceId, ResourceRef};
+use converge_domain::{ResourceId, ResourceRef};
 use converge_event_store::{ExecuteError, Metadata, StoreError};
 use std::sync::Arc;
 
@@ -38,8 +38,7 @@ impl EngineGateway {
 
     /// The live resource of that id.
     pub(crate) async fn by_id(&self, id: ResourceId) -> Result<Option<Arc<ResourceState>>, GatewayError> {
-        let heads = self.core.store.heads(&[AggregateId::from(id)]).await.map_err(unavailable)?;
-        Ok(heads.first().and_then(|head| head.state.as_resource()).cloned())
+        self.core.resource(id).await.map_err(unavailable)
     }
 
     /// `kind/name` of a resource, for messages.

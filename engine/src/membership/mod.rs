@@ -1,7 +1,8 @@
 //! Membership: this process's lease, and the end of dead processes' claims.
 
+use crate::dispatch::Fence;
 use crate::engine::Core;
-use converge_domain::{ResourceId, SessionId, resource::ResourceCommand};
+use converge_domain::{ResourceId, SessionId};
 use converge_event_store::{Member, StoreError};
 use std::sync::Arc;
 use tokio::time::Instant;
@@ -94,19 +95,13 @@ async fn end_dead_sessions(core: &Arc<Core>, lease_ms: i64) -> Result<(), StoreE
 
 /// Two processes may do this at once: the second finds another fence, or none, and changes nothing.
 async fn release(core: &Core, id: ResourceId, session: SessionId) {
-    let heads = match core.store.heads(&[id.into()]).await {
-        Ok(heads) => heads,
+    let claim = match core.resource(id).await {
+        Ok(state) => state.and_then(|state| state.claim.clone()),
         Err(error) => return tracing::warn!(%error, "cannot read a claim to release"),
     };
-    let claim = heads.first().and_then(|head| head.state.as_resource()).and_then(|state| state.claim.clone());
     let Some(claim) = claim.filter(|claim| claim.session == session) else { return };
-    let command = ResourceCommand::ReleaseClaim {
-        epoch: claim.epoch,
-        claim_id: claim.claim_id,
-        reason: "its broker's lease expired".to_owned(),
-        at: core.now(),
-    };
-    if let Err(error) = core.execute(id, command).await {
+    let fence = Fence { id, epoch: claim.epoch, claim_id: claim.claim_id };
+    if let Err(error) = core.release_claim(fence, "its broker's lease expired").await {
         tracing::warn!(%id, %error, "cannot release a claim");
     }
 }

@@ -31,18 +31,16 @@ impl Shared {
         }
         // Dependents of an owned node share its owner's fate or block it; a live dependent in another root was
         // refused before the delete was accepted.
-        let Some(root) = self.root_of(id).await? else { return Ok(()) };
+        let Some(state) = self.core().resource(id).await? else { return Ok(()) };
+        let root = state.id().root();
         let mut after = None;
         loop {
             let dependents = store.dependents(id, after, PAGE).await?;
             let Some(last) = dependents.last() else { return Ok(()) };
             after = Some(*last);
-            let mut same_root = Vec::new();
-            for dependent in dependents {
-                if self.root_of(dependent).await? == Some(root) {
-                    same_root.push(dependent);
-                }
-            }
+            let read = self.core().resources(&dependents).await?;
+            let same_root: Vec<ResourceId> =
+                read.into_iter().filter(|(_, state)| state.id().root() == root).map(|(id, _)| id).collect();
             self.mark(&same_root).await?;
         }
     }
@@ -62,10 +60,5 @@ impl Shared {
             }
         }
         Ok(())
-    }
-
-    async fn root_of(&self, id: ResourceId) -> Result<Option<ResourceId>, StoreError> {
-        let heads = self.core().store.heads(&[id.into()]).await?;
-        Ok(heads.first().and_then(|head| head.state.as_resource()).map(|state| state.id().root()))
     }
 }

@@ -16,7 +16,6 @@ use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 /// How long a test waits for something that must happen; never how long anything takes.
@@ -44,7 +43,6 @@ pub struct World {
     /// Every task that a worker took: `(kind/name, reaction, idempotency key)`.
     pub tasks: Arc<Mutex<Vec<(String, Reaction, String)>>>,
     worker: Option<JoinHandle<()>>,
-    paused: watch::Sender<bool>,
 }
 
 impl World {
@@ -71,7 +69,6 @@ impl World {
             engine,
             tasks: Arc::default(),
             worker: None,
-            paused: watch::channel(false).0,
         }
     }
 
@@ -89,7 +86,7 @@ impl World {
             handler: Arc::new(handler),
             tasks: self.tasks.clone(),
         };
-        self.worker = Some(tokio::spawn(worker.run(self.paused.subscribe())));
+        self.worker = Some(tokio::spawn(worker.run()));
     }
 
     /// This process ends; the store stays.
@@ -247,7 +244,7 @@ struct Worker {
 }
 
 impl Worker {
-    async fn run(self, _paused: watch::Receiver<bool>) {
+    async fn run(self) {
         let mut wakeups = self.dispatch.wakeups();
         loop {
             let mut busy = false;
