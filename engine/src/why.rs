@@ -152,7 +152,7 @@ impl EngineGateway {
     /// The upstream this resource waits for: the first of its own that is not Ready.
     async fn unready_upstream(&self, state: &ResourceState) -> Result<Option<String>, StoreError> {
         let ids: Vec<ResourceId> = state.edges.iter().map(|edge| edge.upstream).collect();
-        let upstreams = self.core.resources(&ids).await?;
+        let upstreams = self.core.resources_now(&ids).await?;
         for edge in &state.edges {
             let Some(upstream) = upstreams.get(&edge.upstream) else {
                 return Ok(Some(format!("Waits for {}, which does not exist.", edge.upstream_ref)));
@@ -167,7 +167,7 @@ impl EngineGateway {
     }
 
     async fn owner_in_pass(&self, state: &ResourceState) -> Result<Option<String>, StoreError> {
-        let ancestors = self.core.resources(&state.id().ancestors).await?;
+        let ancestors = self.core.resources_now(&state.id().ancestors).await?;
         let busy = ancestors.values().find(|owner| owner.pass.is_some());
         Ok(busy.map(|owner| format!("Waits until {} has written all its children.", owner.id().reference())))
     }

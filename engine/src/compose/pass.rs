@@ -67,7 +67,7 @@ impl Shared {
     }
 
     async fn apply_pass(&self, composer: ResourceId) -> Result<End, StoreError> {
-        let Some(state) = self.core().resource(composer).await? else { return Ok(End::Over) };
+        let Some(state) = self.core().resource_now(composer).await? else { return Ok(End::Over) };
         let Some(pass) = state.pass.clone() else { return Ok(End::Over) };
         let end = match self.write_children(&state, &pass).await {
             Ok(end) => end,
@@ -164,7 +164,7 @@ impl Shared {
         let ids: Vec<ResourceId> = ids.values().copied().collect();
         let mut going = HashSet::new();
         for chunk in ids.chunks(CHUNK) {
-            for (id, state) in self.core().resources(chunk).await? {
+            for (id, state) in self.core().resources_now(chunk).await? {
                 if state.deletion.is_none() {
                     continue;
                 }
@@ -191,7 +191,7 @@ impl Shared {
             let Some(last) = children.last() else { return Ok(dropped) };
             after = Some(*last);
             let unwanted: Vec<_> = children.into_iter().filter(|child| !wanted.ids.contains(child)).collect();
-            let unwanted = self.core().resources(&unwanted).await?;
+            let unwanted = self.core().resources_now(&unwanted).await?;
             let drops = unwanted.values().map(|child| self.drop_one(composer, pass, child, wanted));
             for marked in futures::future::join_all(drops).await {
                 dropped += u64::from(marked?);
@@ -338,7 +338,7 @@ impl Writer<'_> {
         let core = self.shared.core();
         match error {
             ResourceError::Deleting => {
-                let dropped = core.resource(id).await?.is_some_and(|state| state.dropped.is_some());
+                let dropped = core.resource_now(id).await?.is_some_and(|state| state.dropped.is_some());
                 // One that a user deleted is left alone: its end makes the composer run again. One that an
                 // earlier pass dropped must be gone before its successor can be made.
                 if dropped { Err(Stop::End(End::Waiting)) } else { Ok(None) }

@@ -8,12 +8,12 @@ use converge_event_store::StoreError;
 impl Shared {
     /// Requests the deletion of each dropped child whose former dependents have all followed.
     pub(crate) async fn prune(&self, dropped: &[ResourceId]) -> Result<(), StoreError> {
-        let children = self.core().resources(dropped).await?;
+        let children = self.core().resources_now(dropped).await?;
         let mut former = Vec::new();
         for child in children.values() {
             former.extend_from_slice(former_dependents(child));
         }
-        let former = self.core().resources(&former).await?;
+        let former = self.core().resources_now(&former).await?;
         let removable = children.values().filter(|child| {
             child.deletion.is_none()
                 && child.dropped.as_ref().is_some_and(|mark| !mark.kept)

@@ -121,7 +121,7 @@ impl Dispatcher {
         tokio::spawn(async move {
             loop {
                 tokio::time::sleep(AFTER_AN_UNHEARD_COMMIT).await;
-                let Ok(state) = core.resource(id).await else { continue };
+                let Ok(state) = core.resource_now(id).await else { continue };
                 let claim = state.and_then(|state| state.claim.clone());
                 let Some(claim) = claim.filter(|claim| claim.claim_id == claim_id) else { return };
                 let fence = Fence { id, epoch: claim.epoch, claim_id };

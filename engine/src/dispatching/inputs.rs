@@ -64,7 +64,7 @@ impl Dispatcher {
         last: Option<ResourceId>,
     ) -> Result<Vec<std::sync::Arc<ResourceState>>, DispatchError> {
         let Some(last) = last else { return self.children_after(root, None).await };
-        let Some(state) = self.core.resource(last).await? else {
+        let Some(state) = self.core.resource_now(last).await? else {
             // It went away between two pages: its owner is unknown, so the walk ends; the subtree moved and
             // the rollup is owed again.
             return Ok(vec![]);
@@ -92,7 +92,7 @@ impl Dispatcher {
         after: Option<ResourceId>,
     ) -> Result<Vec<std::sync::Arc<ResourceState>>, DispatchError> {
         let ids = self.core.store.children(parent, after, SIBLINGS).await?;
-        let mut heads = self.core.resources(&ids).await?;
+        let mut heads = self.core.resources_now(&ids).await?;
         Ok(ids.iter().filter_map(|id| heads.remove(id)).collect())
     }
 }

@@ -26,10 +26,15 @@ const REQUEUE_SECS: u32 = 10;
 impl Dispatcher {
     pub(super) async fn record_outcome(&self, outcome: TaskOutcome) -> Result<Recorded, DispatchError> {
         let id = outcome.fence.id;
-        let Some(state) = self.core.resource(id).await? else { return Ok(Recorded::Fenced) };
+        let fence = outcome.fence;
+        let mut state = self.core.resource(id).await?;
+        if !state.as_ref().is_some_and(|state| state.holds(fence.epoch, fence.claim_id)) {
+            // A claim of another broker may be newer than what this process knows: only the database can call a fence dead.
+            state = self.core.resource_now(id).await?;
+        }
+        let Some(state) = state else { return Ok(Recorded::Fenced) };
         let entry = self.core.registry.kind(&outcome.kind);
         let manifest = entry.as_ref().map(|entry| entry.manifest.as_ref());
-        let fence = outcome.fence;
         let reaction = state
             .claim
             .as_ref()

@@ -26,7 +26,7 @@ impl Shared {
     }
 
     async fn propagate_now(self: &Arc<Self>, id: ResourceId) -> Result<(), StoreError> {
-        let Some(state) = self.core.resource(id).await? else { return Ok(()) };
+        let Some(state) = self.core.resource_now(id).await? else { return Ok(()) };
         if !state.propagation_owed {
             return Ok(());
         }
@@ -48,12 +48,12 @@ impl Shared {
     /// Evaluates a dependent's upstreams until the decision stands.
     async fn substitute(self: &Arc<Self>, dependent: ResourceId) -> Result<(), StoreError> {
         for _ in 0..20 {
-            let Some(state) = self.core.resource(dependent).await? else { return Ok(()) };
+            let Some(state) = self.core.resource_now(dependent).await? else { return Ok(()) };
             if state.deletion.is_some() || state.dropped.is_some() {
                 return Ok(());
             }
             let upstreams: Vec<_> = state.edges.iter().map(|edge| edge.upstream).collect();
-            let upstreams = self.core.resources(&upstreams).await?;
+            let upstreams = self.core.resources_now(&upstreams).await?;
             let facts = upstream_facts(&state, &upstreams);
             let evaluate = Evaluate {
                 expected: Sequence(state.sequence),

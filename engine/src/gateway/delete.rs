@@ -57,7 +57,7 @@ impl EngineGateway {
         let store = &self.core.store;
         let dependents = store.dependents(state.id().id, None, 1000).await.map_err(unavailable)?;
         let root: ResourceId = state.id().root();
-        let dependents = self.core.resources(&dependents).await.map_err(unavailable)?;
+        let dependents = self.core.resources_now(&dependents).await.map_err(unavailable)?;
         let mut foreign: Vec<String> = dependents
             .values()
             .filter(|dependent| dependent.id().root() != root && dependent.deletion.is_none())

@@ -38,7 +38,7 @@ impl EngineGateway {
 
     /// The live resource of that id.
     pub(crate) async fn by_id(&self, id: ResourceId) -> Result<Option<Arc<ResourceState>>, GatewayError> {
-        self.core.resource(id).await.map_err(unavailable)
+        self.core.resource_now(id).await.map_err(unavailable)
     }
 
     /// `kind/name` of a resource, for messages.

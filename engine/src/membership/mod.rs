@@ -95,7 +95,7 @@ async fn end_dead_sessions(core: &Arc<Core>, lease_ms: i64) -> Result<(), StoreE
 
 /// Two processes may do this at once: the second finds another fence, or none, and changes nothing.
 async fn release(core: &Core, id: ResourceId, session: SessionId) {
-    let claim = match core.resource(id).await {
+    let claim = match core.resource_now(id).await {
         Ok(state) => state.and_then(|state| state.claim.clone()),
         Err(error) => return tracing::warn!(%error, "cannot read a claim to release"),
     };

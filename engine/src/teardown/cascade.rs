@@ -31,14 +31,14 @@ impl Shared {
         }
         // Dependents of an owned node share its owner's fate or block it; a live dependent in another root was
         // refused before the delete was accepted.
-        let Some(state) = self.core().resource(id).await? else { return Ok(()) };
+        let Some(state) = self.core().resource_now(id).await? else { return Ok(()) };
         let root = state.id().root();
         let mut after = None;
         loop {
             let dependents = store.dependents(id, after, PAGE).await?;
             let Some(last) = dependents.last() else { return Ok(()) };
             after = Some(*last);
-            let read = self.core().resources(&dependents).await?;
+            let read = self.core().resources_now(&dependents).await?;
             let same_root: Vec<ResourceId> =
                 read.into_iter().filter(|(_, state)| state.id().root() == root).map(|(id, _)| id).collect();
             self.mark(&same_root).await?;

@@ -32,6 +32,29 @@ struct Inner {
     touched: Vec<u64>,
 }
 
+impl Inner {
+    fn put(&mut self, ticket: Ticket, id: AggregateId, entry: Entry) {
+        if self.entries.peek(&id).is_some_and(|kept| kept.sequence >= entry.sequence) {
+            return;
+        }
+        let old = if self.touched[slot(id)] > ticket.0 {
+            // It may itself be outdated, but what is kept certainly is.
+            self.entries.pop(&id)
+        } else {
+            self.bytes += entry.bytes;
+            self.entries.put(id, entry)
+        };
+        self.bytes -= old.map_or(0, |old| old.bytes);
+    }
+
+    fn shrink(&mut self, entries_max: usize, bytes_max: usize) {
+        while self.entries.len() > entries_max || self.bytes > bytes_max {
+            let Some((_, old)) = self.entries.pop_lru() else { break };
+            self.bytes -= old.bytes;
+        }
+    }
+}
+
 /// A bounded, shared cache.
 pub(crate) struct Cache {
     inner: Mutex<Inner>,
@@ -58,23 +81,46 @@ impl Cache {
         self.lock().entries.get(&id).map(|entry| (entry.sequence, entry.state.clone()))
     }
 
-    /// Keeps `state`, unless a newer one is there or a foreign event came in since `ticket`.
-    pub(super) fn put(&self, ticket: Ticket, id: AggregateId, sequence: Sequence, state: AnyState) {
+    /// Those of `ids` that are kept, and the ids of the others.
+    pub(super) fn get_many(
+        &self,
+        ids: &[AggregateId],
+    ) -> (Vec<(AggregateId, Sequence, AnyState)>, Vec<AggregateId>) {
         let mut inner = self.lock();
-        if inner.touched[slot(id)] > ticket.0
-            || inner.entries.peek(&id).is_some_and(|entry| entry.sequence >= sequence)
-        {
-            return;
+        let (mut found, mut missing) = (Vec::with_capacity(ids.len()), Vec::new());
+        for id in ids {
+            match inner.entries.get(id) {
+                Some(entry) => found.push((*id, entry.sequence, entry.state.clone())),
+                None => missing.push(*id),
+            }
         }
+        (found, missing)
+    }
+
+    /// Keeps `state`, unless a newer one is there or a foreign event came in since `ticket`. Either way nothing
+    /// older than `state` stays: whoever puts a state has seen that it exists.
+    pub(super) fn put(&self, ticket: Ticket, id: AggregateId, sequence: Sequence, state: AnyState) {
         let bytes = state_bytes(&state);
-        inner.bytes += bytes;
-        if let Some(old) = inner.entries.put(id, Entry { sequence, state, bytes }) {
-            inner.bytes -= old.bytes;
+        let mut inner = self.lock();
+        inner.put(ticket, id, Entry { sequence, state, bytes });
+        inner.shrink(self.entries_max, self.bytes_max);
+    }
+
+    /// [`Cache::put`] for many.
+    pub(super) fn put_many(
+        &self,
+        ticket: Ticket,
+        states: impl IntoIterator<Item = (AggregateId, Sequence, AnyState)>,
+    ) {
+        let entries: Vec<_> = states
+            .into_iter()
+            .map(|(id, sequence, state)| (id, Entry { sequence, bytes: state_bytes(&state), state }))
+            .collect();
+        let mut inner = self.lock();
+        for (id, entry) in entries {
+            inner.put(ticket, id, entry);
         }
-        while inner.entries.len() > self.entries_max || inner.bytes > self.bytes_max {
-            let Some((_, old)) = inner.entries.pop_lru() else { break };
-            inner.bytes -= old.bytes;
-        }
+        inner.shrink(self.entries_max, self.bytes_max);
     }
 
     /// Drops entries that turned out stale, or whose aggregate is gone.
@@ -152,6 +198,18 @@ mod tests {
         cache.put(cache.ticket(), id(1), Sequence(7), state());
         cache.put(cache.ticket(), id(1), Sequence(6), state());
         assert_eq!(cache.get(id(1)).map(|(sequence, _)| sequence), Some(Sequence(7)));
+    }
+
+    #[test]
+    fn a_newer_state_that_cannot_be_kept_still_drives_the_older_one_out() {
+        let cache = Cache::new(10, 1 << 20);
+        cache.put(cache.ticket(), id(1), Sequence(5), state());
+        let ticket = cache.ticket();
+        // Another aggregate of the same slot.
+        let neighbour = id(1 | 1 << 64);
+        cache.outdate([(neighbour, Sequence(3))]);
+        cache.put(ticket, id(1), Sequence(6), state());
+        assert!(cache.get(id(1)).is_none());
     }
 
     #[test]

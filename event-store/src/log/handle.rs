@@ -121,6 +121,10 @@ impl Log {
         self.inner.clock.clone()
     }
 
+    pub(super) fn inner(&self) -> &Inner {
+        &self.inner
+    }
+
     /// The store behind the log.
     pub fn store(&self) -> Arc<dyn Store> {
         self.inner.store.clone()

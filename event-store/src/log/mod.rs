@@ -19,6 +19,7 @@ mod guards;
 mod handle;
 mod lane;
 mod queue;
+mod read;
 mod settle;
 mod size;
 mod units;

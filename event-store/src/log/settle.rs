@@ -6,7 +6,7 @@ use super::draft::{Sealed, step_results};
 use super::handle::Inner;
 use super::queue::Pending;
 use super::{Committed, ExecuteError};
-use crate::store::{Appended, Batch, ConflictKind, StoreError, StoredEvent};
+use crate::store::{Appended, Batch, ConflictKind, HeadChange, StoreError, StoredEvent};
 use converge_domain::{AggregateId, Position};
 use rand::Rng;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -116,14 +116,15 @@ impl Inner {
     /// Post-states of survivors go into the cache, before the tail can move past them; whatever a lost unit was
     /// decided on goes out.
     fn learn(&self, batch: &Batch, lost: &HashMap<u32, ConflictKind>, ticket: Ticket) {
-        let mut gone: Vec<AggregateId> = Vec::new();
-        for change in &batch.heads {
-            if lost.contains_key(&change.unit) || change.rows.head_removed {
-                gone.push(change.head.id);
-            } else {
-                self.cache.put(ticket, change.head.id, change.sequence, change.head.state.clone());
-            }
-        }
+        let is_gone =
+            |change: &&HeadChange| lost.contains_key(&change.unit) || change.rows.head_removed;
+        let mut gone: Vec<AggregateId> =
+            batch.heads.iter().filter(is_gone).map(|change| change.head.id).collect();
+        let kept = batch.heads.iter().filter(|change| !is_gone(change));
+        self.cache.put_many(
+            ticket,
+            kept.map(|change| (change.head.id, change.sequence, change.head.state.clone())),
+        );
         gone.extend(batch.guards.iter().filter(|(unit, _)| lost.contains_key(unit)).filter_map(
             |(_, guard)| match super::guards::subject(guard) {
                 super::guards::Subject::Head(id) => Some(id),
