@@ -1,5 +1,6 @@
 //! Starting and holding the loops of one process.
 
+use crate::compose::Outlines;
 use crate::dispatch::Fence;
 use crate::dispatching::Dispatcher;
 use crate::evaluate::Evaluator;
@@ -59,6 +60,7 @@ pub(crate) struct Core {
     pub session: SessionId,
     pub config: EngineConfig,
     pub served: Served,
+    pub outlines: Outlines,
 }
 
 /// A running engine.
@@ -92,6 +94,7 @@ impl Engine {
             session,
             config,
             served: Served::default(),
+            outlines: Outlines::default(),
         });
 
         let membership = membership::join(&core, &tracker, stop.clone()).await?;

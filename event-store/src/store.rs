@@ -312,6 +312,13 @@ pub trait Store: Send + Sync + 'static {
         after: i64,
         limit: u32,
     ) -> Result<Vec<StagedItem>, StoreError>;
+    /// The items at these ordinals that are there, by ordinal.
+    async fn staged_at(
+        &self,
+        root: ResourceId,
+        claim_id: ClaimId,
+        ordinals: &[i64],
+    ) -> Result<Vec<StagedItem>, StoreError>;
     async fn unstage(&self, root: ResourceId, claim_id: ClaimId) -> Result<(), StoreError>;
 }
 

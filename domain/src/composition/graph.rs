@@ -8,6 +8,7 @@ use super::EdgeItem;
 use super::cycle::shortest_cycle;
 use crate::ids::ResourceRef;
 use crate::json::Pointer;
+use crate::resource::FieldFlow;
 use crate::value_flow::{overlap_message, overlapping_targets};
 use std::borrow::Borrow;
 use std::cmp::Reverse;
@@ -22,6 +23,9 @@ pub struct Graph {
     names: Names,
     upstreams: Adjacency,
     dependents: Adjacency,
+    /// Which of `lists` each upstream edge carries, in the order of `upstreams`.
+    list_of: Vec<u32>,
+    lists: Vec<Vec<FieldFlow>>,
     order: Vec<u32>,
 }
 
@@ -48,6 +52,126 @@ pub enum GraphError {
     TooLarge,
 }
 
+/// The children of an output whose edges are not known yet.
+#[derive(Debug, Default)]
+pub struct Children {
+    names: Names,
+    kind_ids: HashMap<String, u32>,
+    too_large: bool,
+}
+
+impl Children {
+    /// The next child; its id is its place.
+    pub fn push(&mut self, kind: &str, name: &str) {
+        self.too_large |= self.names.push(kind, name, &mut self.kind_ids).is_none();
+    }
+
+    /// Number of children.
+    pub fn len(&self) -> usize {
+        self.names.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// No child comes any more; edges may.
+    pub fn seal(mut self) -> GraphBuilder {
+        let mut errors = Errors::default();
+        if self.too_large {
+            errors.push(GraphError::TooLarge);
+        } else {
+            self.names.sort(&mut errors);
+        }
+        GraphBuilder {
+            names: self.names,
+            pairs: Vec::new(),
+            flows: Flows::default(),
+            lists: Lists::default(),
+            errors,
+            too_large: self.too_large,
+        }
+    }
+}
+
+/// A graph whose edges are still coming.
+#[derive(Debug)]
+pub struct GraphBuilder {
+    names: Names,
+    /// `(from, to, list of flows)`.
+    pairs: Vec<(u32, u32, u32)>,
+    flows: Flows,
+    lists: Lists,
+    errors: Errors,
+    too_large: bool,
+}
+
+impl GraphBuilder {
+    /// The next edge.
+    pub fn edge(&mut self, edge: &EdgeItem) {
+        if self.too_large {
+            return;
+        }
+        let (from, to) = (self.names.find(&edge.from), self.names.find(&edge.to));
+        for (end, id) in [(&edge.from, from), (&edge.to, to)] {
+            if id.is_none() {
+                self.errors.push(GraphError::UnknownEnd {
+                    from: edge.from.clone(),
+                    to: edge.to.clone(),
+                    missing: end.clone(),
+                });
+            }
+        }
+        let (Some(from), Some(to)) = (from, to) else {
+            return;
+        };
+        if from == to {
+            self.errors.push(GraphError::SelfEdge(edge.from.clone()));
+            return;
+        }
+        match self.lists.id(&edge.values) {
+            Some(list) => self.pairs.push((from, to, list)),
+            None => self.errors.push(GraphError::TooLarge),
+        }
+        self.flows.add(from, edge, &mut self.errors);
+    }
+
+    /// Checks and builds the graph.
+    ///
+    /// # Errors
+    /// Up to [`ERRORS_MAX`] reasons. A cycle is looked for only where every edge is sound.
+    pub fn finish(mut self) -> Result<Graph, Vec<GraphError>> {
+        if self.too_large || u32::try_from(self.pairs.len()).is_err() {
+            return Err(vec![GraphError::TooLarge]);
+        }
+        let (names, mut pairs) = (self.names, self.pairs);
+        pairs.sort_unstable();
+        for window in pairs.windows(2) {
+            if let [a, b] = window
+                && (a.0, a.1) == (b.0, b.1)
+            {
+                self.errors.push(GraphError::DuplicateEdge { from: names.get(a.0), to: names.get(a.1) });
+            }
+        }
+        self.flows.check(&names, &mut self.errors);
+        if !self.errors.list.is_empty() {
+            return Err(self.errors.list);
+        }
+        let upstreams = Adjacency::new(names.len(), pairs.iter().map(|(from, to, _)| (*from, *to)));
+        let dependents = Adjacency::new(names.len(), pairs.iter().map(|(from, to, _)| (*to, *from)));
+        // Sorted by node and neighbour, as the upstreams lie in their array.
+        let list_of = pairs.iter().map(|(_, _, list)| *list).collect();
+        match topological_order(&upstreams, &dependents) {
+            Ok(order) => Ok(Graph { names, upstreams, dependents, list_of, lists: self.lists.all, order }),
+            Err(cyclic) => {
+                let cycle = shortest_cycle(&upstreams, &dependents, &cyclic);
+                Err(vec![GraphError::Cycle(cycle.into_iter().map(|id| names.get(id)).collect())])
+            }
+        }
+    }
+}
+
 impl Graph {
     /// Checks and builds the graph of one output.
     ///
@@ -62,58 +186,15 @@ impl Graph {
         N: AsRef<str>,
         E: Borrow<EdgeItem>,
     {
-        let mut errors = Errors::default();
-        let Some(names) = Names::collect(children, &mut errors) else {
-            return Err(vec![GraphError::TooLarge]);
-        };
-        let mut pairs: Vec<(u32, u32)> = Vec::new();
-        let mut flows = Flows::default();
+        let mut named = Children::default();
+        for (kind, name) in children {
+            named.push(kind.as_ref(), name.as_ref());
+        }
+        let mut builder = named.seal();
         for edge in edges {
-            let edge: &EdgeItem = edge.borrow();
-            let (from, to) = (names.find(&edge.from), names.find(&edge.to));
-            for (end, id) in [(&edge.from, from), (&edge.to, to)] {
-                if id.is_none() {
-                    errors.push(GraphError::UnknownEnd {
-                        from: edge.from.clone(),
-                        to: edge.to.clone(),
-                        missing: end.clone(),
-                    });
-                }
-            }
-            let (Some(from), Some(to)) = (from, to) else {
-                continue;
-            };
-            if from == to {
-                errors.push(GraphError::SelfEdge(edge.from.clone()));
-                continue;
-            }
-            pairs.push((from, to));
-            flows.add(from, edge, &mut errors);
+            builder.edge(edge.borrow());
         }
-        if u32::try_from(pairs.len()).is_err() {
-            return Err(vec![GraphError::TooLarge]);
-        }
-        pairs.sort_unstable();
-        for window in pairs.windows(2) {
-            if let [a, b] = window
-                && a == b
-            {
-                errors.push(GraphError::DuplicateEdge { from: names.get(a.0), to: names.get(a.1) });
-            }
-        }
-        flows.check(&names, &mut errors);
-        if !errors.list.is_empty() {
-            return Err(errors.list);
-        }
-        let upstreams = Adjacency::new(names.len(), pairs.iter().copied());
-        let dependents = Adjacency::new(names.len(), pairs.iter().map(|(from, to)| (*to, *from)));
-        match topological_order(&upstreams, &dependents) {
-            Ok(order) => Ok(Self { names, upstreams, dependents, order }),
-            Err(cyclic) => {
-                let cycle = shortest_cycle(&upstreams, &dependents, &cyclic);
-                Err(vec![GraphError::Cycle(cycle.into_iter().map(|id| names.get(id)).collect())])
-            }
-        }
+        builder.finish()
     }
 
     /// Number of children.
@@ -142,6 +223,12 @@ impl Graph {
     /// What this child depends on, ascending.
     pub fn upstreams(&self, id: u32) -> &[u32] {
         self.upstreams.of(id)
+    }
+
+    /// What this child depends on, ascending, each with the values that the edge carries.
+    pub fn edges(&self, id: u32) -> impl Iterator<Item = (u32, &[FieldFlow])> {
+        let lists = &self.list_of[self.upstreams.range(id)];
+        self.upstreams(id).iter().zip(lists).map(|(to, list)| (*to, self.lists[*list as usize].as_slice()))
     }
 
     /// What depends on this child, ascending.
@@ -209,13 +296,17 @@ impl Adjacency {
     }
 
     pub(super) fn ids(&self) -> impl Iterator<Item = u32> + use<> {
-        // Names::collect bounded the count to 32 bits.
+        // `Names::push` bounded the count to 32 bits.
         (0..=u32::MAX).take(self.len())
     }
 
     pub(super) fn of(&self, node: u32) -> &[u32] {
+        &self.neighbours[self.range(node)]
+    }
+
+    fn range(&self, node: u32) -> std::ops::Range<usize> {
         let node = node as usize;
-        &self.neighbours[self.starts[node] as usize..self.starts[node + 1] as usize]
+        self.starts[node] as usize..self.starts[node + 1] as usize
     }
 
     fn counts(&self) -> Vec<u32> {
@@ -237,47 +328,51 @@ struct Names {
     sorted: Vec<u32>,
 }
 
-impl Names {
-    /// None: too many for 32 bits.
-    fn collect<K: AsRef<str>, N: AsRef<str>>(
-        children: impl IntoIterator<Item = (K, N)>,
-        errors: &mut Errors,
-    ) -> Option<Self> {
-        let mut names = Self {
+impl Default for Names {
+    fn default() -> Self {
+        Self {
             text: String::new(),
             starts: vec![0],
             kind_of: Vec::new(),
             kinds: Vec::new(),
             sorted: Vec::new(),
-        };
-        let mut kind_ids: HashMap<String, u32> = HashMap::new();
-        for (kind, name) in children {
-            let kind = kind.as_ref();
-            let kind_id = match kind_ids.get(kind) {
-                Some(id) => *id,
-                None => {
-                    let id = u32::try_from(names.kinds.len()).ok()?;
-                    names.kinds.push(kind.to_owned());
-                    kind_ids.insert(kind.to_owned(), id);
-                    id
-                }
-            };
-            names.text.push_str(name.as_ref());
-            names.starts.push(u32::try_from(names.text.len()).ok()?);
-            names.kind_of.push(kind_id);
         }
-        let count = u32::try_from(names.kind_of.len()).ok()?;
-        let mut sorted: Vec<u32> = (0..count).collect();
-        sorted.sort_unstable_by(|a, b| names.key(*a).cmp(&names.key(*b)));
+    }
+}
+
+impl Names {
+    /// None: too many for 32 bits.
+    fn push(&mut self, kind: &str, name: &str, kind_ids: &mut HashMap<String, u32>) -> Option<()> {
+        let kind_id = match kind_ids.get(kind) {
+            Some(id) => *id,
+            None => {
+                let id = u32::try_from(self.kinds.len()).ok()?;
+                self.kinds.push(kind.to_owned());
+                kind_ids.insert(kind.to_owned(), id);
+                id
+            }
+        };
+        let end = u32::try_from(self.text.len() + name.len()).ok()?;
+        u32::try_from(self.kind_of.len() + 1).ok()?;
+        self.text.push_str(name);
+        self.starts.push(end);
+        self.kind_of.push(kind_id);
+        Some(())
+    }
+
+    /// Readies the look-up by name.
+    fn sort(&mut self, errors: &mut Errors) {
+        // `push` bounded the count to 32 bits.
+        let mut sorted: Vec<u32> = (0..=u32::MAX).take(self.len()).collect();
+        sorted.sort_unstable_by(|a, b| self.key(*a).cmp(&self.key(*b)));
         for window in sorted.windows(2) {
             if let [a, b] = window
-                && names.key(*a) == names.key(*b)
+                && self.key(*a) == self.key(*b)
             {
-                errors.push(GraphError::DuplicateChild(names.get(*a)));
+                errors.push(GraphError::DuplicateChild(self.get(*a)));
             }
         }
-        names.sorted = sorted;
-        Some(names)
+        self.sorted = sorted;
     }
 
     fn len(&self) -> usize {
@@ -302,8 +397,28 @@ impl Names {
     }
 }
 
+/// The distinct lists of flows that edges carry: a composer writes few kinds of edges, if many of each.
+#[derive(Debug, Default)]
+struct Lists {
+    ids: HashMap<Vec<FieldFlow>, u32>,
+    all: Vec<Vec<FieldFlow>>,
+}
+
+impl Lists {
+    /// None: too many for 32 bits.
+    fn id(&mut self, list: &[FieldFlow]) -> Option<u32> {
+        if let Some(id) = self.ids.get(list) {
+            return Some(*id);
+        }
+        let id = u32::try_from(self.all.len()).ok()?;
+        self.all.push(list.to_vec());
+        self.ids.insert(list.to_vec(), id);
+        Some(id)
+    }
+}
+
 /// Targets of all value flows: few distinct pointers, written into many children.
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Flows {
     ids: HashMap<String, u32>,
     pointers: Vec<Pointer>,
@@ -356,7 +471,7 @@ impl Flows {
 }
 
 /// At most [`ERRORS_MAX`]: a broken composer may make a million of the same.
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Errors {
     list: Vec<GraphError>,
 }

@@ -6,5 +6,5 @@ mod graph;
 mod output;
 
 pub use diff::{Diff, Node, diff};
-pub use graph::{ERRORS_MAX, Graph, GraphError};
+pub use graph::{Children, ERRORS_MAX, Graph, GraphBuilder, GraphError};
 pub use output::{ChildItem, EdgeItem};

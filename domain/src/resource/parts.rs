@@ -17,7 +17,7 @@ pub struct Edge {
 }
 
 /// Copies `source_field` of the upstream's status into `dependent_field` of the spec. Both RFC 6901.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct FieldFlow {
     pub dependent_field: String,
     pub source_field: String,

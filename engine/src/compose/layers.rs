@@ -6,34 +6,21 @@
 //! pass meanwhile, that edge would lead nowhere for ever. So children go in layers, and a layer is begun when all before
 //! it are done.
 
-use converge_domain::ResourceId;
-use converge_domain::resource::Edge;
-use std::collections::HashMap;
+use converge_domain::composition::Graph;
 
-/// The children of `upstreams_first`, which lists each after its upstreams, by the length of the longest way down to
-/// one without upstreams. `id_of` gives the id of the child at an index.
-pub(super) fn layers(
-    upstreams_first: &[u32],
-    id_of: impl Fn(u32) -> Option<ResourceId>,
-    edges: &HashMap<ResourceId, Vec<Edge>>,
-) -> Vec<Vec<u32>> {
-    let mut depths: HashMap<ResourceId, usize> = HashMap::with_capacity(upstreams_first.len());
+/// The children of `graph` by the length of the longest way down to one without upstreams.
+pub(super) fn layers(graph: &Graph) -> Vec<Vec<u32>> {
+    let mut depths = vec![0_usize; graph.len()];
     let mut layers: Vec<Vec<u32>> = Vec::new();
-    for index in upstreams_first {
-        let Some(id) = id_of(*index) else { continue };
-        let upstreams = edges.get(&id).into_iter().flatten();
-        let depth = upstreams
-            .filter_map(|edge| depths.get(&edge.upstream))
-            .map(|upstream| upstream + 1)
-            .max()
-            .unwrap_or(0);
-        depths.insert(id, depth);
+    // The order lists each child after its upstreams, so their depths are known.
+    for child in graph.order() {
+        let upstreams = graph.upstreams(*child).iter();
+        let depth = upstreams.map(|upstream| depths[*upstream as usize] + 1).max().unwrap_or(0);
+        depths[*child as usize] = depth;
         if layers.len() <= depth {
             layers.resize_with(depth + 1, Vec::new);
         }
-        if let Some(layer) = layers.get_mut(depth) {
-            layer.push(*index);
-        }
+        layers[depth].push(*child);
     }
     layers
 }
@@ -42,19 +29,18 @@ pub(super) fn layers(
 mod tests {
     use super::*;
     use converge_domain::ResourceRef;
-    use uuid::Uuid;
-
-    fn id(n: u32) -> ResourceId {
-        ResourceId(Uuid::from_u128(u128::from(n) + 1))
-    }
+    use converge_domain::composition::EdgeItem;
 
     #[test]
     fn a_child_is_written_after_all_of_its_upstreams() {
-        let edge =
-            |to: u32| Edge { upstream: id(to), upstream_ref: ResourceRef::new("x", "y"), values: vec![] };
+        let edge = |(from, to): (u32, u32)| EdgeItem {
+            from: ResourceRef::new("k", from.to_string()),
+            to: ResourceRef::new("k", to.to_string()),
+            values: vec![],
+        };
         // 3 needs 1 and 2, 1 needs 0; 2 and 4 need nothing.
-        let edges = HashMap::from([(id(3), vec![edge(1), edge(2)]), (id(1), vec![edge(0)])]);
-        let layers = layers(&[0, 1, 2, 3, 4], |index| Some(id(index)), &edges);
-        assert_eq!(layers, vec![vec![0, 2, 4], vec![1], vec![3]]);
+        let graph =
+            Graph::build((0..5).map(|child| ("k", child.to_string())), [(3, 1), (3, 2), (1, 0)].map(edge));
+        assert_eq!(layers(&graph.unwrap()), vec![vec![0, 2, 4], vec![1], vec![3]]);
     }
 }

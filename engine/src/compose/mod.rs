@@ -6,11 +6,15 @@
 
 mod accept;
 mod layers;
-mod output;
+mod outline;
+mod outlines;
 mod pass;
 mod prune;
+mod unwanted;
+mod write;
 
 pub(crate) use accept::{Acceptance, accept};
+pub(crate) use outlines::Outlines;
 
 use converge_domain::ResourceId;
 use std::collections::HashMap;

@@ -1,25 +1,26 @@
 //! Applying an accepted output: drop marks, creates and updates in dependency order, then `Composed`.
 
-use super::accept;
-use super::layers::layers;
-use super::output::{self, Output};
+use super::outline::{self, Outline};
+use super::unwanted::Wanted;
+use super::write::Writer;
 use crate::evaluate::Shared;
-use converge_domain::composition::ChildItem;
-use converge_domain::resource::{
-    ComposerRef, Declare, Edge, Pass, ResourceCommand, ResourceError, ResourceState,
-};
-use converge_domain::{AnyEvent, DomainError, KindRef, ResourceId, ResourceRef};
+use converge_domain::resource::{ComposerRef, Pass, ResourceCommand, ResourceState};
+use converge_domain::{AggregateId, ResourceId, ResourceRef};
 use converge_event_store::{ExecuteError, StoreError};
-use std::collections::{HashMap, HashSet};
+use futures::{FutureExt, StreamExt, TryStreamExt, stream};
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 use uuid::Uuid;
 
-/// Children written per round: a few commits' worth, so that a pass never fills the log's queue.
-const CHUNK: usize = 500;
+/// Children looked up or written together.
+pub(super) const CHUNK: usize = 500;
+/// Chunks under way at once: while one is appended the next are being decided, and a pass still never fills the log's
+/// queue.
+pub(super) const CHUNKS_IN_FLIGHT: usize = 4;
 
 /// How a pass ended.
-enum End {
+pub(super) enum End {
     Composed,
     /// It cannot be finished from what is staged.
     Abandoned(String),
@@ -30,9 +31,29 @@ enum End {
 }
 
 /// Why a chunk stopped.
-enum Stop {
+pub(super) enum Stop {
     Store(StoreError),
     End(End),
+}
+
+impl Stop {
+    /// The staging table has lost what the pass needs.
+    pub(super) fn output_gone() -> Self {
+        Self::End(End::Abandoned("its staged output is gone".to_owned()))
+    }
+}
+
+/// The id of every wanted child, by its place in the output.
+pub(super) struct Ids {
+    pub of: Vec<ResourceId>,
+    /// Whether it was held by a live resource when it was looked up; the others are new.
+    pub held: Vec<bool>,
+}
+
+impl Ids {
+    fn all_held(&self) -> impl Iterator<Item = ResourceId> {
+        self.of.iter().zip(&self.held).filter(|(_, held)| **held).map(|(id, _)| *id)
+    }
 }
 
 impl From<StoreError> for Stop {
@@ -92,42 +113,32 @@ impl Shared {
 
     async fn write_children(&self, composer: &Arc<ResourceState>, pass: &Pass) -> Result<End, Stop> {
         let id = composer.id().id;
-        let output = output::read(self.core(), id, pass.claim_id).await?;
-        if output.digest != pass.digest {
-            return Ok(End::Abandoned("its staged output is gone".to_owned()));
-        }
-        let graph = match accept::graph(&output) {
-            Ok(graph) => graph,
-            Err(errors) => return Ok(End::Abandoned(errors.join("; "))),
+        let outline = match self.core().outlines.take(pass.claim_id) {
+            Some(outline) => outline,
+            None => self.outline_again(id, pass).await?,
         };
-        let ids = self.child_ids(&output).await?;
-        let edges = edges_by_child(&output, &ids);
+        if outline.digest != pass.digest {
+            return Err(Stop::output_gone());
+        }
+        let ids = self.child_ids(&outline).await?;
         let Some(going) = self.going(&ids).await? else { return Ok(End::Waiting) };
-        let left_alone = left_alone(going, graph.order(), &output, &ids, &edges);
+        let left_alone = left_alone(&going, &outline, &ids);
 
         // Drop marks come first: each records who leans on the dropped child *before* this pass gives those
         // another upstream, so that a crash between the two cannot lose it. Removal comes after `Composed`.
-        let wanted = Wanted { names: ids.keys().collect(), ids: ids.values().copied().collect() };
+        let wanted = Wanted::new(&outline.graph, ids.all_held());
         let dropped = self.drop_unwanted(id, pass, &wanted).await?;
 
         let mut ancestors = vec![id];
         ancestors.extend(&composer.id().ancestors);
         let writer = Writer {
-            shared: self,
+            core: self.core(),
             composer: ComposerRef { ancestors, pass_id: pass.pass_id },
-            output: &output,
+            outline: &outline,
             ids: &ids,
-            edges: &edges,
             left_alone: &left_alone,
         };
-        let (mut created, mut changed) = (0, 0);
-        for layer in layers(graph.order(), |index| id_at(&output, &ids, index), &edges) {
-            for chunk in layer.chunks(CHUNK) {
-                let (new, updated) = writer.write(chunk).await?;
-                created += new;
-                changed += updated;
-            }
-        }
+        let (created, changed) = writer.write_all().await?;
         let at = self.core().now();
         let complete = ResourceCommand::CompletePass { pass_id: pass.pass_id, created, changed, dropped, at };
         match self.core().execute(id, complete).await {
@@ -136,20 +147,40 @@ impl Shared {
         }
     }
 
+    async fn outline_again(&self, composer: ResourceId, pass: &Pass) -> Result<Outline, Stop> {
+        let found = outline::find(self.core(), composer, pass.claim_id).await?;
+        if !found.broken.is_empty() {
+            return Err(Stop::output_gone());
+        }
+        let outline = found.outline(self.core()).await?;
+        outline.map_err(|errors| Stop::End(End::Abandoned(errors.join("; "))))
+    }
+
     /// The id of every wanted child: the holder of its name, or a new one.
-    async fn child_ids(&self, output: &Output) -> Result<HashMap<ResourceRef, ResourceId>, StoreError> {
-        let mut ids = HashMap::with_capacity(output.children.len());
-        for chunk in output.children.chunks(CHUNK) {
-            let names: Vec<_> =
-                chunk.iter().map(|child| ResourceRef::new(&child.kind, &child.name)).collect();
-            for (name, holder) in self.core().store.names(&names).await? {
-                ids.insert(name, ResourceId(holder.0));
-            }
-            for name in names {
-                ids.entry(name).or_insert_with(|| ResourceId(Uuid::now_v7()));
+    async fn child_ids(&self, outline: &Outline) -> Result<Ids, StoreError> {
+        let places: Vec<u32> = (0..=u32::MAX).take(outline.len()).collect();
+        let look_ups: Vec<_> =
+            places.chunks(CHUNK).map(|places| self.holders(outline, places).boxed()).collect();
+        let mut look_ups = stream::iter(look_ups).buffer_unordered(CHUNKS_IN_FLIGHT);
+        let mut ids = Ids { of: Vec::with_capacity(places.len()), held: vec![false; places.len()] };
+        ids.of.extend(places.iter().map(|_| ResourceId(Uuid::now_v7())));
+        while let Some(holders) = look_ups.try_next().await? {
+            for (name, holder) in holders {
+                let Some(place) = outline.graph.id(&name) else { continue };
+                ids.of[place as usize] = ResourceId(holder.0);
+                ids.held[place as usize] = true;
             }
         }
         Ok(ids)
+    }
+
+    async fn holders(
+        &self,
+        outline: &Outline,
+        places: &[u32],
+    ) -> Result<Vec<(ResourceRef, AggregateId)>, StoreError> {
+        let names: Vec<ResourceRef> = places.iter().map(|place| outline.graph.child(*place)).collect();
+        self.core().store.names(&names).await
     }
 
     /// The wanted children that a delete is taking away; None when one of them is a dropped one on its way out.
@@ -157,13 +188,10 @@ impl Shared {
     /// That one has to be gone before its successor can be made, and nothing may be given an edge to it meanwhile: it
     /// would wait for its new dependent, which waits for this pass, which waits for it. So nothing is written yet; the
     /// end of the dropped child wakes the composer.
-    async fn going(
-        &self,
-        ids: &HashMap<ResourceRef, ResourceId>,
-    ) -> Result<Option<HashSet<ResourceId>>, StoreError> {
-        let ids: Vec<ResourceId> = ids.values().copied().collect();
+    async fn going(&self, ids: &Ids) -> Result<Option<HashSet<ResourceId>>, StoreError> {
+        let held: Vec<ResourceId> = ids.all_held().collect();
         let mut going = HashSet::new();
-        for chunk in ids.chunks(CHUNK) {
+        for chunk in held.chunks(CHUNK) {
             for (id, state) in self.core().resources_now(chunk).await? {
                 if state.deletion.is_none() {
                     continue;
@@ -176,185 +204,10 @@ impl Shared {
         }
         Ok(Some(going))
     }
-
-    /// Marks every owned child that the output no longer lists.
-    async fn drop_unwanted(
-        &self,
-        composer: ResourceId,
-        pass: &Pass,
-        wanted: &Wanted<'_>,
-    ) -> Result<u64, Stop> {
-        let mut dropped = 0;
-        let mut after = None;
-        loop {
-            let children = self.core().store.children(composer, after, CHUNK as u32).await?;
-            let Some(last) = children.last() else { return Ok(dropped) };
-            after = Some(*last);
-            let unwanted: Vec<_> = children.into_iter().filter(|child| !wanted.ids.contains(child)).collect();
-            let unwanted = self.core().resources_now(&unwanted).await?;
-            let drops = unwanted.values().map(|child| self.drop_one(composer, pass, child, wanted));
-            for marked in futures::future::join_all(drops).await {
-                dropped += u64::from(marked?);
-            }
-        }
-    }
-
-    async fn wanted_dependents(
-        &self,
-        child: ResourceId,
-        wanted: &Wanted<'_>,
-    ) -> Result<Vec<ResourceId>, StoreError> {
-        let mut found = Vec::new();
-        let mut after = None;
-        loop {
-            let page = self.core().store.dependents(child, after, CHUNK as u32).await?;
-            let Some(last) = page.last() else { return Ok(found) };
-            after = Some(*last);
-            found.extend(page.into_iter().filter(|id| wanted.ids.contains(id)));
-        }
-    }
-
-    async fn drop_one(
-        &self,
-        composer: ResourceId,
-        pass: &Pass,
-        state: &ResourceState,
-        wanted: &Wanted<'_>,
-    ) -> Result<bool, Stop> {
-        let child = state.id().id;
-        if state.deletion.is_some() || state.dropped.is_some() {
-            return Ok(false);
-        }
-        // Another process that applies the same pass may have made it since the names were looked up, under an id
-        // that we do not know. What is wanted is a name; going by the id would destroy what was just made.
-        if wanted.names.contains(&state.id().reference()) {
-            return Ok(false);
-        }
-        let grace = self
-            .core()
-            .registry
-            .kind(&state.kind_ref())
-            .and_then(|entry| entry.manifest.knobs.orphan_grace_secs);
-        let former_dependents = self.wanted_dependents(child, wanted).await?;
-        let command = ResourceCommand::Drop {
-            composer,
-            pass_id: pass.pass_id,
-            former_dependents,
-            kept: grace.unwrap_or(0) > 0,
-            at: self.core().now(),
-        };
-        match self.core().execute(child, command).await {
-            Ok(committed) => Ok(committed.steps.iter().any(|step| !step.events.is_empty())),
-            Err(error) => Err(ended(error)),
-        }
-    }
-}
-
-/// What an output lists: by name, and by the id that each name had when it was looked up.
-struct Wanted<'a> {
-    names: HashSet<&'a ResourceRef>,
-    ids: HashSet<ResourceId>,
-}
-
-/// Writes chunks of children.
-struct Writer<'a> {
-    shared: &'a Shared,
-    composer: ComposerRef,
-    output: &'a Output,
-    ids: &'a HashMap<ResourceRef, ResourceId>,
-    edges: &'a HashMap<ResourceId, Vec<Edge>>,
-    /// Children that this pass does not touch.
-    left_alone: &'a HashSet<ResourceId>,
-}
-
-impl Writer<'_> {
-    /// Declares the children at `indexes`; how many were created and how many changed.
-    async fn write(&self, indexes: &[u32]) -> Result<(u64, u64), Stop> {
-        let declares = indexes.iter().filter_map(|index| {
-            let child = self.output.children.get(*index as usize)?;
-            let id = *self.ids.get(&ResourceRef::new(&child.kind, &child.name))?;
-            (!self.left_alone.contains(&id)).then(|| self.declare(id, child))
-        });
-        let (mut created, mut changed) = (0, 0);
-        for result in futures::future::join_all(declares).await {
-            match result? {
-                Some(true) => created += 1,
-                Some(false) => changed += 1,
-                None => {}
-            }
-        }
-        Ok((created, changed))
-    }
-
-    /// Some(true) when created, Some(false) when changed, None when it was as wanted.
-    async fn declare(&self, id: ResourceId, child: &ChildItem) -> Result<Option<bool>, Stop> {
-        let core = self.shared.core();
-        let kind = KindRef::new(&child.kind, child.kind_version);
-        let Some(entry) = core.registry.kind(&kind) else {
-            return Err(Stop::End(End::Abandoned(format!("kind {kind} is gone"))));
-        };
-        let declare = Declare {
-            id,
-            reference: ResourceRef::new(&child.kind, &child.name),
-            kind_version: child.kind_version,
-            spec: Arc::new(child.spec.clone()),
-            labels: child.labels.clone(),
-            provider_config_ref: child.provider_config_ref.clone(),
-            deletion_protection: child.deletion_protection,
-            edges: self.edges.get(&id).cloned().unwrap_or_default(),
-            shape: entry.shape,
-            composer: Some(self.composer.clone()),
-            expected_revision: None,
-            at: core.now(),
-        };
-        match core.execute(id, ResourceCommand::Declare(Box::new(declare))).await {
-            Ok(committed) => {
-                let events = committed.steps.iter().flat_map(|step| &step.events);
-                let mut verdict = None;
-                for stored in events {
-                    if let AnyEvent::Resource(event) = &stored.event {
-                        verdict = Some(event.name() == "Created");
-                    }
-                }
-                Ok(verdict)
-            }
-            Err(ExecuteError::Domain { error: DomainError::Resource(error), .. }) => {
-                self.refused(id, child, error).await
-            }
-            // The name was taken between the look-up and the write: the next run finds its holder.
-            Err(ExecuteError::NameTaken) => {
-                Err(Stop::Store(StoreError::Retry("a child's name was taken".to_owned())))
-            }
-            Err(error) => Err(ended(error)),
-        }
-    }
-
-    async fn refused(
-        &self,
-        id: ResourceId,
-        child: &ChildItem,
-        error: ResourceError,
-    ) -> Result<Option<bool>, Stop> {
-        let core = self.shared.core();
-        match error {
-            ResourceError::Deleting => {
-                let dropped = core.resource_now(id).await?.is_some_and(|state| state.dropped.is_some());
-                // One that a user deleted is left alone: its end makes the composer run again. One that an
-                // earlier pass dropped must be gone before its successor can be made.
-                if dropped { Err(Stop::End(End::Waiting)) } else { Ok(None) }
-            }
-            ResourceError::Owned { .. } | ResourceError::UserDeclared => {
-                let name = format!("{}/{}", child.kind, child.name);
-                tracing::warn!(child = name, %error, "a composer does not get a child; the rest is applied");
-                Ok(None)
-            }
-            error => Err(Stop::End(End::Abandoned(format!("{}/{}: {error}", child.kind, child.name)))),
-        }
-    }
 }
 
 /// What a failed command of a pass means for it: a guard that stays broken says that the pass is over.
-fn ended(error: ExecuteError) -> Stop {
+pub(super) fn ended(error: ExecuteError) -> Stop {
     match error {
         ExecuteError::Store(error) => Stop::Store(error),
         ExecuteError::Overloaded | ExecuteError::Closed => Stop::Store(StoreError::Retry(error.to_string())),
@@ -365,46 +218,20 @@ fn ended(error: ExecuteError) -> Stop {
     }
 }
 
-/// Children that a delete is taking away, and whatever would depend on them: the delete takes those too, and what it has
-/// taken already must not come back under it. The composer runs again when they are gone, and makes them anew.
-fn left_alone(
-    going: HashSet<ResourceId>,
-    upstreams_first: &[u32],
-    output: &Output,
-    ids: &HashMap<ResourceRef, ResourceId>,
-    edges: &HashMap<ResourceId, Vec<Edge>>,
-) -> HashSet<ResourceId> {
-    let mut left_alone = going;
-    if left_alone.is_empty() {
+/// The places of children that a delete is taking away, and of whatever would depend on them: the delete takes those too,
+/// and what it has taken already must not come back under it. The composer runs again when they are gone, and makes them
+/// anew.
+fn left_alone(going: &HashSet<ResourceId>, outline: &Outline, ids: &Ids) -> HashSet<u32> {
+    let mut left_alone = HashSet::new();
+    if going.is_empty() {
         return left_alone;
     }
-    for index in upstreams_first {
-        let Some(id) = id_at(output, ids, *index) else { continue };
-        if edges.get(&id).into_iter().flatten().any(|edge| left_alone.contains(&edge.upstream)) {
-            left_alone.insert(id);
+    for place in outline.graph.order() {
+        let leans_on_one =
+            outline.graph.upstreams(*place).iter().any(|upstream| left_alone.contains(upstream));
+        if leans_on_one || going.contains(&ids.of[*place as usize]) {
+            left_alone.insert(*place);
         }
     }
     left_alone
-}
-
-fn id_at(output: &Output, ids: &HashMap<ResourceRef, ResourceId>, index: u32) -> Option<ResourceId> {
-    let child = output.children.get(index as usize)?;
-    ids.get(&ResourceRef::new(&child.kind, &child.name)).copied()
-}
-
-fn edges_by_child(output: &Output, ids: &HashMap<ResourceRef, ResourceId>) -> HashMap<ResourceId, Vec<Edge>> {
-    let mut edges: HashMap<ResourceId, Vec<Edge>> = HashMap::new();
-    for edge in &output.edges {
-        let (Some(from), Some(to)) = (ids.get(&edge.from), ids.get(&edge.to)) else { continue };
-        edges.entry(*from).or_default().push(Edge {
-            upstream: *to,
-            upstream_ref: edge.to.clone(),
-            values: edge.values.clone(),
-        });
-    }
-    // The order in which a composer lists edges means nothing: sort, so that it makes no difference.
-    for list in edges.values_mut() {
-        list.sort_by(|a, b| a.upstream_ref.cmp(&b.upstream_ref));
-    }
-    edges
 }

@@ -116,8 +116,7 @@ impl Inner {
     /// Post-states of survivors go into the cache, before the tail can move past them; whatever a lost unit was
     /// decided on goes out.
     fn learn(&self, batch: &Batch, lost: &HashMap<u32, ConflictKind>, ticket: Ticket) {
-        let is_gone =
-            |change: &&HeadChange| lost.contains_key(&change.unit) || change.rows.head_removed;
+        let is_gone = |change: &&HeadChange| lost.contains_key(&change.unit) || change.rows.head_removed;
         let mut gone: Vec<AggregateId> =
             batch.heads.iter().filter(is_gone).map(|change| change.head.id).collect();
         let kept = batch.heads.iter().filter(|change| !is_gone(change));

@@ -265,6 +265,18 @@ impl Store for MemoryStore {
         Ok(items.take(limit as usize).map(|(_, item)| item.clone()).collect())
     }
 
+    async fn staged_at(
+        &self,
+        root: ResourceId,
+        claim_id: ClaimId,
+        ordinals: &[i64],
+    ) -> Result<Vec<StagedItem>, StoreError> {
+        let tables = self.tables();
+        let Some(staged) = tables.staged.get(&(root, claim_id)) else { return Ok(Vec::new()) };
+        let wanted: BTreeSet<i64> = ordinals.iter().copied().collect();
+        Ok(wanted.iter().filter_map(|ordinal| staged.get(ordinal)).cloned().collect())
+    }
+
     async fn unstage(&self, root: ResourceId, claim_id: ClaimId) -> Result<(), StoreError> {
         self.tables().staged.remove(&(root, claim_id));
         Ok(())

@@ -275,17 +275,27 @@ impl PgStore {
     ) -> Result<Vec<StagedItem>, StoreError> {
         let query = sqlx::query(include_str!("sql/staged.sql"));
         let query = query.bind(root.0).bind(claim).bind(after).bind(i64::from(limit));
-        let rows = run(query.fetch_all(&self.pool)).await?;
-        rows.iter()
-            .map(|row| {
-                let part = match column::<i16>(row, "part")? {
-                    1 => StagedPart::Child,
-                    2 => StagedPart::Edge,
-                    3 => StagedPart::Config,
-                    code => return Err(StoreError::Corrupt(format!("unknown staged part {code}"))),
-                };
-                Ok(StagedItem { ordinal: column(row, "ordinal")?, part, payload: column(row, "payload")? })
-            })
-            .collect()
+        run(query.fetch_all(&self.pool)).await?.iter().map(item).collect()
     }
+
+    pub(super) async fn items_at(
+        &self,
+        root: ResourceId,
+        claim: Uuid,
+        ordinals: &[i64],
+    ) -> Result<Vec<StagedItem>, StoreError> {
+        let query = sqlx::query(include_str!("sql/staged_at.sql"));
+        let query = query.bind(root.0).bind(claim).bind(ordinals);
+        run(query.fetch_all(&self.pool)).await?.iter().map(item).collect()
+    }
+}
+
+fn item(row: &PgRow) -> Result<StagedItem, StoreError> {
+    let part = match column::<i16>(row, "part")? {
+        1 => StagedPart::Child,
+        2 => StagedPart::Edge,
+        3 => StagedPart::Config,
+        code => return Err(StoreError::Corrupt(format!("unknown staged part {code}"))),
+    };
+    Ok(StagedItem { ordinal: column(row, "ordinal")?, part, payload: column(row, "payload")? })
 }

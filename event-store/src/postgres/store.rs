@@ -216,6 +216,15 @@ impl Store for PgStore {
         self.items(root, claim_id.0, after, limit).await
     }
 
+    async fn staged_at(
+        &self,
+        root: ResourceId,
+        claim_id: ClaimId,
+        ordinals: &[i64],
+    ) -> Result<Vec<StagedItem>, StoreError> {
+        self.items_at(root, claim_id.0, ordinals).await
+    }
+
     async fn unstage(&self, root: ResourceId, claim_id: ClaimId) -> Result<(), StoreError> {
         let query = sqlx::query(include_str!("sql/unstage.sql")).bind(root.0).bind(claim_id.0);
         query.execute(&self.pool).await.map(drop).map_err(|error| classify(&error))

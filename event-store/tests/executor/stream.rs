@@ -203,6 +203,7 @@ mod deaf {
         dead_sessions(dead_ms: i64) -> Vec<SessionId>;
         stage(root: ResourceId, claim_id: ClaimId, items: &[StagedItem]) -> ();
         staged(root: ResourceId, claim_id: ClaimId, after: i64, limit: u32) -> Vec<StagedItem>;
+        staged_at(root: ResourceId, claim_id: ClaimId, ordinals: &[i64]) -> Vec<StagedItem>;
         unstage(root: ResourceId, claim_id: ClaimId) -> ();
     }
 }

@@ -170,3 +170,18 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn an_edge_keeps_the_values_it_carries() {
+    let graph =
+        build(&["a", "b", "c"], &[flow("c", "b", "/x"), edge("c", "a"), flow("b", "a", "/x")]).unwrap();
+    let of = |id| -> Vec<_> {
+        graph
+            .edges(id)
+            .map(|(to, flows)| (to, flows.iter().map(|f| f.dependent_field.clone()).collect::<Vec<_>>()))
+            .collect()
+    };
+    assert_eq!(of(2), [(0, vec![]), (1, vec!["/x".to_owned()])]);
+    assert_eq!(of(1), [(0, vec!["/x".to_owned()])]);
+    assert_eq!(of(0), []);
+}
