@@ -312,7 +312,7 @@ pub trait Store: Send + Sync + 'static {
         after: i64,
         limit: u32,
     ) -> Result<Vec<StagedItem>, StoreError>;
-    /// The items at these ordinals that are there, by ordinal.
+    /// The items at these distinct ordinals that are there, by ordinal.
     async fn staged_at(
         &self,
         root: ResourceId,
