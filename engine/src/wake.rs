@@ -5,7 +5,7 @@ use crate::dispatching::Dispatcher;
 use crate::engine::Core;
 use crate::evaluate::{Evaluator, Touch};
 use crate::timers::Timers;
-use converge_domain::resource::{ResourceEvent, Standing};
+use converge_domain::resource::{Gate, ResourceEvent, Standing};
 use converge_domain::{AggregateType, AnyEvent, Position, ResourceId};
 use converge_event_store::StoredEvent;
 use std::sync::Arc;
@@ -154,12 +154,9 @@ fn touch(id: ResourceId, event: &ResourceEvent, touches: &mut Vec<(ResourceId, T
             touches.push((id, Touch::SELF));
             touches.extend(configured.released.iter().map(|upstream| (*upstream, Touch::SELF)));
         }
-        // A gate that opened made the node due; nobody waits for that.
-        ResourceEvent::UpstreamsEvaluated(evaluated) => {
-            let moved_on =
-                evaluated.gate == converge_domain::resource::Gate::Open && !evaluated.inputs.is_empty();
-            touches.push((id, if moved_on { Touch::SELF } else { Touch::AROUND }));
-        }
+        // New values behind an open gate made the node due: it is claimed next, and nobody waits for that.
+        ResourceEvent::UpstreamsEvaluated(evaluated)
+            if evaluated.gate == Gate::Open && !evaluated.inputs.is_empty() => {}
         ResourceEvent::SubtreeChanged(changed) if changed.subtree == Standing::Open => {}
         ResourceEvent::DeletionRequested { .. } => touches.push((id, Touch::DELETION)),
         // The end of a claim, whatever it was, may leave the node waiting on others, or let its teardown open.
@@ -169,6 +166,7 @@ fn touch(id: ResourceId, event: &ResourceEvent, touches: &mut Vec<(ResourceId, T
         | ResourceEvent::CompositionAbandoned { .. }
         | ResourceEvent::Worked(_)
         | ResourceEvent::AttemptFailed(_)
+        | ResourceEvent::UpstreamsEvaluated(_)
         | ResourceEvent::InputsRejected { .. }
         | ResourceEvent::SubtreeChanged(_)
         | ResourceEvent::RolledUp { .. }

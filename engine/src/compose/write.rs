@@ -94,7 +94,11 @@ impl Writer<'_> {
             expected_revision: None,
             at: core.now(),
         };
-        match core.execute(id, ResourceCommand::Declare(Box::new(declare))).await {
+        let mut group = core.group(id, ResourceCommand::Declare(Box::new(declare)));
+        if !self.ids.held[place as usize] {
+            group.new.insert(id.into());
+        }
+        match core.log.execute(group).await {
             Ok(committed) => {
                 let events = committed.steps.iter().flat_map(|step| &step.events);
                 let mut verdict = None;

@@ -12,6 +12,8 @@ use converge_event_store::StoreError;
 use std::sync::Arc;
 
 const PAGE: u32 = 500;
+/// Rounds in which dependents may move under their evaluation before it is begun anew.
+const SUBSTITUTIONS_MAX: u32 = 20;
 
 impl Shared {
     /// Starts carrying `id`'s status to its dependents.
@@ -36,40 +38,57 @@ impl Shared {
             let dependents = self.core.store.dependents(id, after, PAGE).await?;
             let Some(last) = dependents.last() else { break };
             after = Some(*last);
-            let evaluations = dependents.iter().map(|dependent| self.substitute(*dependent));
-            for result in futures::future::join_all(evaluations).await {
-                result?;
-            }
+            self.substitute_all(&dependents).await?;
         }
         self.execute(id, ResourceCommand::ConfirmPropagated { outward }, Touch::SELF).await;
         Ok(())
     }
 
-    /// Evaluates a dependent's upstreams until the decision stands.
-    async fn substitute(self: &Arc<Self>, dependent: ResourceId) -> Result<(), StoreError> {
-        for _ in 0..20 {
-            let Some(state) = self.core.resource_now(dependent).await? else { return Ok(()) };
-            if state.deletion.is_some() || state.dropped.is_some() {
+    /// Evaluates each dependent's upstreams until its decision stands.
+    async fn substitute_all(self: &Arc<Self>, dependents: &[ResourceId]) -> Result<(), StoreError> {
+        let mut left = dependents.to_vec();
+        for _ in 0..SUBSTITUTIONS_MAX {
+            left = self.substitute_once(&left).await?;
+            if left.is_empty() {
                 return Ok(());
             }
-            let upstreams: Vec<_> = state.edges.iter().map(|edge| edge.upstream).collect();
-            let upstreams = self.core.resources_now(&upstreams).await?;
-            let facts = upstream_facts(&state, &upstreams);
+        }
+        Err(StoreError::Retry(format!("{} dependents kept moving", left.len())))
+    }
+
+    /// One round; returns those whose decision did not stand. Everything is read from the database: what is found here to
+    /// follow already is not looked at again.
+    async fn substitute_once(
+        self: &Arc<Self>,
+        dependents: &[ResourceId],
+    ) -> Result<Vec<ResourceId>, StoreError> {
+        let states = self.core.resources_now(dependents).await?;
+        let live = || states.values().filter(|state| state.deletion.is_none() && state.dropped.is_none());
+        let upstreams: Vec<ResourceId> =
+            live().flat_map(|state| state.edges.iter().map(|edge| edge.upstream)).collect();
+        let upstreams = self.core.resources_now(&upstreams).await?;
+        let evaluations = live().filter_map(|state| {
+            let facts = upstream_facts(state, &upstreams);
             let evaluate = Evaluate {
                 expected: Sequence(state.sequence),
-                rejection: self.rejection(&state, &facts),
+                rejection: self.rejection(state, &facts),
                 upstreams: facts,
                 children: None,
                 held_by: None,
                 at: self.core.now(),
             };
-            let command = ResourceCommand::Evaluate(Box::new(evaluate));
-            match self.core.execute(dependent, command).await {
-                Ok(_) => return Ok(()),
-                Err(error) => tracing::debug!(%dependent, %error, "a substitution is done again"),
-            }
-        }
-        Err(StoreError::Retry(format!("{dependent} kept moving")))
+            let id = state.id().id;
+            state.is_moved_by(&evaluate).then(|| async move {
+                let command = ResourceCommand::Evaluate(Box::new(evaluate));
+                let failed = self.core.execute(id, command).await.err();
+                failed.map(|error| {
+                    tracing::debug!(dependent = %id, %error, "a substitution is done again");
+                    id
+                })
+            })
+        });
+        let failed = futures::future::join_all(evaluations).await;
+        Ok(failed.into_iter().flatten().collect())
     }
 
     /// Wakes a hub's dependents page by page.

@@ -118,7 +118,11 @@ impl Shared {
             held_by: None,
             at: self.core.now(),
         };
-        self.execute(id, ResourceCommand::Evaluate(Box::new(evaluate)), touch).await;
+        // Nothing to append needs no proof that the state is current: whatever moved it since the wake that led here
+        // wakes it again.
+        if state.is_moved_by(&evaluate) {
+            self.execute(id, ResourceCommand::Evaluate(Box::new(evaluate)), touch).await;
+        }
     }
 
     /// What the schema says of the spec with its flowed values in; None while one is missing, or nothing is to run.

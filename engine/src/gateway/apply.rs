@@ -37,13 +37,14 @@ impl EngineGateway {
             return Err(GatewayError::Validation(findings.violations));
         }
         for _ in 0..PLANS_MAX {
-            let Plan { steps: planned, guards } =
+            let Plan { steps: planned, guards, new } =
                 plan(&self.core, &kinds, &documents, self.core.now()).await?;
             let group = CommandGroup {
                 command_id: context.command_id,
                 metadata: metadata(context),
                 steps: planned.iter().map(|step| (step.address, step.command.clone())).collect(),
                 guards,
+                new,
                 ..CommandGroup::default()
             };
             match self.core.log.execute(group).await {

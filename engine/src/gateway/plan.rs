@@ -12,7 +12,7 @@ use converge_domain::resource::{Declare, Edge, ResourceCommand};
 use converge_domain::{
     Address, AggregateId, AggregateType, AnyCommand, KindRef, ResourceId, ResourceRef, Timestamp, named,
 };
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use uuid::Uuid;
 
@@ -33,6 +33,8 @@ pub(super) struct Plan {
     /// Upstreams of declared edges, as read: one that went away meanwhile would be waited for for ever, and would
     /// itself wait for its new dependent.
     pub guards: Vec<Guard>,
+    /// Resources that nobody has made yet.
+    pub new: HashSet<AggregateId>,
 }
 
 /// Plans every document, in the order kinds, configs, bindings, resources.
@@ -42,7 +44,7 @@ pub(super) async fn plan(
     documents: &[Document],
     at: Timestamp,
 ) -> Result<Plan, GatewayError> {
-    let ids = resource_ids(core, documents).await?;
+    let (ids, new) = resource_ids(core, documents).await?;
     let guards = live_upstreams(core, documents, &ids).await?;
     let mut planned: Vec<Planned> = Vec::with_capacity(documents.len());
     for (index, document) in documents.iter().enumerate() {
@@ -83,7 +85,7 @@ pub(super) async fn plan(
         AnyCommand::ReactorBinding(_) => 2,
         AnyCommand::Resource(_) => 3,
     });
-    Ok(Plan { steps: planned, guards })
+    Ok(Plan { steps: planned, guards, new })
 }
 
 fn named_command(
@@ -97,11 +99,11 @@ fn named_command(
     Planned { document, document_type, kind: String::new(), name, address, command }
 }
 
-/// The holder of every name in the request, a new id for names that nobody holds.
+/// The holder of every name in the request, a new id for names that nobody holds; and which ids are new.
 async fn resource_ids(
     core: &Core,
     documents: &[Document],
-) -> Result<HashMap<ResourceRef, ResourceId>, GatewayError> {
+) -> Result<(HashMap<ResourceRef, ResourceId>, HashSet<AggregateId>), GatewayError> {
     let resources = || {
         documents.iter().filter_map(|document| match document {
             Document::Resource(resource) => Some(resource),
@@ -121,11 +123,15 @@ async fn resource_ids(
         .into_iter()
         .map(|(name, id)| (name, ResourceId(id.0)))
         .collect();
+    let mut new = HashSet::new();
     for resource in resources() {
-        ids.entry(ResourceRef::new(&resource.kind, &resource.name))
-            .or_insert_with(|| ResourceId(Uuid::now_v7()));
+        ids.entry(ResourceRef::new(&resource.kind, &resource.name)).or_insert_with(|| {
+            let id = ResourceId(Uuid::now_v7());
+            new.insert(id.into());
+            id
+        });
     }
-    Ok(ids)
+    Ok((ids, new))
 }
 
 /// Refuses edges to resources that are going away, and guards the others.

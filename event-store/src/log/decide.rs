@@ -24,9 +24,18 @@ use std::sync::Arc;
 /// A group that appends nothing, decided on states from before the batch.
 pub(super) struct Nothing {
     pub pending: Pending,
-    pub states: Vec<(AggregateId, AnyState)>,
-    /// Cached aggregates it was decided on, to be proven current.
+    pub verdict: Verdict,
+    /// Cached aggregates it was decided on, to be proven current: a stale cache must never refuse a valid command, or
+    /// call one done that is not.
     pub unproven: Vec<(AggregateId, Sequence)>,
+}
+
+/// Why a group appends nothing.
+pub(super) enum Verdict {
+    /// Everything is as it asks; the states of its steps' aggregates.
+    Unchanged(Vec<(AggregateId, AnyState)>),
+    /// Domain code refused a step.
+    Refused { step: usize, error: DomainError },
 }
 
 /// What came of deciding a batch.
@@ -91,6 +100,7 @@ impl Inner {
 impl Decider<'_> {
     /// Loads what the batch's steps need, then those aggregates' owners, each in one call.
     async fn prefetch(&mut self, batch: &[Pending]) -> Result<(), StoreError> {
+        self.assume_new(batch);
         let steps = batch.iter().flat_map(|pending| pending.group.steps.iter());
         let addresses: Vec<Address> = steps.map(|(address, _)| *address).collect();
         self.load(&addresses).await?;
@@ -101,6 +111,21 @@ impl Decider<'_> {
             .map(resource_address)
             .collect();
         self.load(&owners).await
+    }
+
+    /// Aggregates whose ids their callers have just made are not looked for. They are as unproven as cached ones: should one
+    /// exist after all, the compare-and-set says so, and the next attempt loads it.
+    fn assume_new(&mut self, batch: &[Pending]) {
+        for pending in batch.iter().filter(|pending| pending.attempts == 0) {
+            let new = &pending.group.new;
+            for (address, _) in pending.group.steps.iter().filter(|(address, _)| new.contains(&address.id)) {
+                if self.inner.cache.get(address.id).is_none() {
+                    let empty = AnyState::empty(address.aggregate_type);
+                    let slot = Slot::new(*address, Sequence(0), empty, false);
+                    self.draft.slots.entry(address.id).or_insert(slot);
+                }
+            }
+        }
     }
 
     async fn load(&mut self, addresses: &[Address]) -> Result<(), StoreError> {
@@ -153,71 +178,40 @@ impl Decider<'_> {
             decided.again.push(pending);
             return;
         }
-        loop {
-            let mut trial = Trial::default();
-            let result = self.run(&pending.group, index, &mut trial).await;
-            let Err(failure) = result else {
-                self.accept(pending, trial, decided);
-                return;
-            };
-            self.roll_back();
-            match failure {
-                Failure::Domain { step, error } => match self.doubt(&trial).await {
-                    Ok(Doubt::None) => {
-                        pending.answer(Err(ExecuteError::Domain { step, error }));
-                        return;
-                    }
-                    Ok(Doubt::DecideAgain) => {}
-                    Ok(Doubt::WaitForEarlier) => {
-                        decided.again.push(pending);
-                        return;
-                    }
-                    Err(error) => {
-                        pending.answer(Err(ExecuteError::Store(error)));
-                        return;
-                    }
-                },
-                Failure::Store(error) => {
-                    pending.answer(Err(ExecuteError::Store(error)));
-                    return;
-                }
-                Failure::Later => {
+        let mut trial = Trial::default();
+        let Err(failure) = self.run(&pending.group, index, &mut trial).await else {
+            self.accept(pending, trial, decided);
+            return;
+        };
+        self.roll_back();
+        match failure {
+            Failure::Domain { step, error } => {
+                let slots: Vec<&Slot> =
+                    trial.touched.iter().filter_map(|id| self.draft.slots.get(id)).collect();
+                if slots.iter().any(|slot| slot.writer.is_some()) {
+                    // Refused because of a change of this batch that might not commit.
                     decided.again.push(pending);
                     return;
                 }
-                Failure::Conflict => {
-                    self.inner.cache.evict(trial.touched);
-                    if pending.count_attempt(self.inner.config.attempts_max) {
-                        decided.again.push(pending);
-                    } else {
-                        let attempts = pending.attempts;
-                        pending.answer(Err(ExecuteError::Conflict { attempts }));
-                    }
-                    return;
+                let unproven = unproven(slots.into_iter());
+                decided.nothing.push(Nothing {
+                    pending,
+                    verdict: Verdict::Refused { step, error },
+                    unproven,
+                });
+            }
+            Failure::Store(error) => pending.answer(Err(ExecuteError::Store(error))),
+            Failure::Later => decided.again.push(pending),
+            Failure::Conflict => {
+                self.inner.cache.evict(trial.touched);
+                if pending.count_attempt(self.inner.config.attempts_max) {
+                    decided.again.push(pending);
+                } else {
+                    let attempts = pending.attempts;
+                    pending.answer(Err(ExecuteError::Conflict { attempts }));
                 }
             }
         }
-    }
-
-    /// Whether a refusal may be reported. It may if it was decided on loaded states that no group of this batch has
-    /// changed: a stale cache must never refuse a valid command, and neither must a change that might not commit.
-    async fn doubt(&mut self, trial: &Trial) -> Result<Doubt, StoreError> {
-        let slots: Vec<&Slot> = trial.touched.iter().filter_map(|id| self.draft.slots.get(id)).collect();
-        if slots.iter().any(|slot| slot.writer.is_some()) {
-            return Ok(Doubt::WaitForEarlier);
-        }
-        let stale: Vec<(Address, Sequence)> =
-            slots.iter().filter(|slot| !slot.fresh).map(|slot| (slot.address, slot.sequence)).collect();
-        if stale.is_empty() {
-            return Ok(Doubt::None);
-        }
-        let addresses: Vec<Address> = stale.iter().map(|(address, _)| *address).collect();
-        self.inner.cache.evict(addresses.iter().map(|address| address.id));
-        self.load_fresh(&addresses).await?;
-        let moved = stale.iter().any(|(address, sequence)| {
-            self.draft.slots.get(&address.id).is_none_or(|slot| slot.sequence != *sequence)
-        });
-        Ok(if moved { Doubt::DecideAgain } else { Doubt::None })
     }
 
     fn accept(&mut self, mut pending: Pending, trial: Trial, decided: &mut Decided) {
@@ -230,10 +224,8 @@ impl Decider<'_> {
             .map(|slot| (slot.address.id, slot.state.clone()))
             .collect();
         if trial.events.is_empty() && trial.joins.is_empty() {
-            let slots = trial.touched.iter().filter_map(|id| self.draft.slots.get(id));
-            let unproven =
-                slots.filter(|slot| !slot.fresh).map(|slot| (slot.address.id, slot.sequence)).collect();
-            decided.nothing.push(Nothing { pending, states, unproven });
+            let unproven = unproven(trial.touched.iter().filter_map(|id| self.draft.slots.get(id)));
+            decided.nothing.push(Nothing { pending, verdict: Verdict::Unchanged(states), unproven });
             return;
         }
         let index = self.draft.units.add();
@@ -470,12 +462,8 @@ impl Decider<'_> {
     }
 }
 
-/// Whether a refusal stands.
-enum Doubt {
-    None,
-    DecideAgain,
-    /// An earlier group of the batch changed what it was decided on.
-    WaitForEarlier,
+fn unproven<'a>(slots: impl Iterator<Item = &'a Slot>) -> Vec<(AggregateId, Sequence)> {
+    slots.filter(|slot| !slot.fresh).map(|slot| (slot.address.id, slot.sequence)).collect()
 }
 
 const fn resource_address(id: ResourceId) -> Address {

@@ -7,8 +7,8 @@
 //!
 //! A cached aggregate may be stale: another process may have moved it. That is harmless for a decision that
 //! appends (its compare-and-set fails and it is decided again), so the two answers that append nothing are
-//! the ones to mind: a refusal is decided again on a fresh load before it is reported, and a command that
-//! changes nothing is answered only after the log's head, or the heads themselves, prove the cache right.
+//! the ones to mind: a refusal, and a command that changes nothing, are answered only after the log's head, or the
+//! heads themselves, prove the cache right.
 
 mod cache;
 mod commit;
@@ -31,7 +31,10 @@ pub use handle::Log;
 use crate::rows::{HeadRow, InlineRows};
 use crate::store::{Metadata, StoreError, StoredEvent};
 use converge_domain::guard::Guard;
-use converge_domain::{Address, AnyCommand, AnyState, CommandId, DomainError, Position, Timestamp};
+use converge_domain::{
+    Address, AggregateId, AnyCommand, AnyState, CommandId, DomainError, Position, Timestamp,
+};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// Several commands that commit together or not at all.
@@ -41,6 +44,8 @@ pub struct CommandGroup {
     pub command_id: Option<CommandId>,
     pub metadata: Arc<Metadata>,
     pub steps: Vec<(Address, AnyCommand)>,
+    /// Aggregates among the steps whose ids the caller has just made, so that nobody need look for them.
+    pub new: HashSet<AggregateId>,
     /// What the caller asks to hold beside the guards that the decisions bring themselves.
     pub guards: Vec<Guard>,
     /// Decisions made over lost races before the group is given up; None: the log's own limit. One that is not

@@ -1,7 +1,7 @@
 //! After the append: who is told what, and what the cache and the tail learn.
 
 use super::cache::Ticket;
-use super::decide::Nothing;
+use super::decide::{Nothing, Verdict};
 use super::draft::{Sealed, step_results};
 use super::handle::Inner;
 use super::queue::Pending;
@@ -151,8 +151,8 @@ impl Inner {
         }
     }
 
-    /// Answers groups that change nothing, once the cached states they were decided on are proven current; returns
-    /// the others.
+    /// Answers groups that change nothing or are refused, once the cached states they were decided on are proven current;
+    /// returns the others.
     ///
     /// The proof: the store says where the log ends. If this process has seen the log up to there, no entry of the
     /// cache is stale (see `cache`), so every decision was right at that moment. Otherwise the heads themselves are read, and
@@ -191,15 +191,20 @@ impl Inner {
                 .map(|(id, _)| *id)
                 .collect();
             if stale.is_empty() {
-                let committed = Committed {
-                    position: end.position,
-                    committed_at: end.committed_at.unwrap_or_default(),
-                    steps: step_results(group.states, &[]),
-                };
-                group.pending.answer(Ok(committed));
+                group.pending.answer(match group.verdict {
+                    Verdict::Unchanged(states) => Ok(Committed {
+                        position: end.position,
+                        committed_at: end.committed_at.unwrap_or_default(),
+                        steps: step_results(states, &[]),
+                    }),
+                    Verdict::Refused { step, error } => Err(ExecuteError::Domain { step, error }),
+                });
             } else {
                 self.cache.evict(stale);
-                again.push(group.pending);
+                let mut pending = group.pending;
+                // Whatever was called new is there after all, or was a stale guess among others: look for all of it.
+                pending.group.new.clear();
+                again.push(pending);
             }
         }
         again

@@ -108,6 +108,24 @@ async fn a_stale_cache_neither_refuses_a_valid_command_nor_swallows_one() {
 }
 
 #[tokio::test]
+async fn an_id_that_was_called_new_and_is_not_is_looked_for_after_all() {
+    let (_, store) = memory();
+    let (ours, theirs) = (log(&store).await, log(&store).await);
+    let (a, b) = (id(), id());
+    for id in [a, b] {
+        theirs.execute(group(vec![(id, declare(&id.to_string(), 1))])).await.unwrap();
+    }
+    // One that appends from the wrong assumption, and one that is refused because of it.
+    let mut declared = group(vec![(a, declare(&a.to_string(), 2))]);
+    declared.new.insert(a);
+    let committed = ours.execute(declared).await.unwrap();
+    assert_eq!(committed.steps[0].events[0].sequence.0, 2);
+    let mut deleted = group(vec![(b, delete())]);
+    deleted.new.insert(b);
+    assert_eq!(ours.execute(deleted).await.unwrap().steps[0].events[0].sequence.0, 2);
+}
+
+#[tokio::test]
 async fn a_taken_name_is_reported_to_the_taker_alone() {
     let (_, store) = memory();
     let log = log(&store).await;

@@ -1,6 +1,6 @@
 //! The tail: contiguous, complete, and nobody's brake.
 
-use crate::support::{declare, group, id};
+use crate::support::{declare, delete, group, id};
 use crate::{log, log_with, memory};
 use converge_domain::Position;
 use converge_event_store::memory::Fault;
@@ -52,6 +52,25 @@ async fn a_caller_who_has_his_answer_finds_his_events_in_the_tail() {
         let committed = log.execute(group(vec![(id(), declare(&n.to_string(), 1))])).await.unwrap();
         assert_eq!(log.tail().head(), committed.position);
     }
+}
+
+#[tokio::test]
+async fn heads_from_memory_are_never_older_than_the_frontier() {
+    let (_, store) = memory();
+    let (ours, theirs) = (log(&store).await, log(&store).await);
+    let a = id();
+    for n in 1..=20 {
+        // Kept by both, and outdated by the other's commit.
+        let committed = ours.execute(group(vec![(a, declare("a", 2 * n))])).await.unwrap();
+        theirs.tail().wait_for(committed.position).await.unwrap();
+        assert_eq!(theirs.heads(&[a]).await.unwrap()[0].sequence, committed.steps[0].events[0].sequence);
+        let committed = theirs.execute(group(vec![(a, declare("a", 2 * n + 1))])).await.unwrap();
+        ours.tail().wait_for(committed.position).await.unwrap();
+        assert_eq!(ours.heads(&[a, id()]).await.unwrap()[0].sequence, committed.steps[0].events[0].sequence);
+    }
+    let deleted = theirs.execute(group(vec![(a, delete())])).await.unwrap();
+    ours.tail().wait_for(deleted.position).await.unwrap();
+    assert!(ours.heads(&[a]).await.unwrap().iter().all(|head| head.sequence.0 == 41));
 }
 
 #[tokio::test]

@@ -7,7 +7,14 @@ mod delete;
 mod evaluate;
 mod outcome;
 
-use super::{ResourceCommand, ResourceError, ResourceEvent, ResourceState, SubtreeChanged};
+use super::{Evaluate, ResourceCommand, ResourceError, ResourceEvent, ResourceState, SubtreeChanged};
+
+impl ResourceState {
+    /// Whether an evaluation on these facts would append anything, or could not be decided on this state.
+    pub fn is_moved_by(&self, facts: &Evaluate) -> bool {
+        !self.exists() || !matches!(evaluate::evaluate(self, facts), Ok(events) if events.is_empty())
+    }
+}
 
 /// The events that `command` leads to, in order. None: nothing changes, and nothing is appended.
 pub(super) fn decide(
