@@ -1,4 +1,4 @@
-//! The user of the run: applies a kind, then N resources of it.
+//! The user of a run: teaches kinds, applies resources, deletes them.
 
 use std::time::{Duration, Instant};
 
@@ -6,48 +6,60 @@ use anyhow::ensure;
 use futures::{StreamExt, TryStreamExt, stream};
 use serde_json::{Value, json};
 
-use super::worker::KIND;
-use crate::client::model::ApplyAnswer;
+use super::args::LoadArgs;
+use super::worker::LEAF;
+use crate::client::model::{ApplyAnswer, DeleteAnswer};
 use crate::client::{Client, operations};
 
-/// Teaches the kind: one reaction, no schema, nothing that costs.
-pub async fn apply_kind(client: &Client) -> anyhow::Result<()> {
-    let kind = json!({
-        "type": "kind", "kind": KIND, "kind_version": 1,
-        "reactions": [{"name": "work", "trigger": "specChange", "emits": ["status"]}],
-    });
-    apply(client, vec![kind]).await.map(drop)
+/// Applies one set of documents; what was done to each.
+pub async fn apply(client: &Client, documents: Vec<Value>) -> anyhow::Result<Vec<String>> {
+    let variables = json!({ "documents": documents, "defaultType": null });
+    let answer: ApplyAnswer = client.ask(operations::APPLY, variables).await?;
+    Ok(answer.apply.results.into_iter().map(|result| result.verb).collect())
 }
 
-/// Applies leaves `0 .. n`, some requests at a time; returns how long the last answer took from now.
-pub async fn apply_leaves(client: &Client, n: u32, batch: u32, clients: u32) -> anyhow::Result<Duration> {
+/// Applies documents `0 .. n`, made as they are sent, some requests at a time, and expects the same verb of all.
+/// Returns how long the last answer took from now.
+pub async fn apply_all(
+    client: &Client,
+    load: &LoadArgs,
+    n: u32,
+    document: impl Fn(u32) -> Value,
+    verb: &str,
+) -> anyhow::Result<Duration> {
     let start = Instant::now();
-    let batches = (0..n).step_by(usize::try_from(batch)?).map(|first| {
-        let documents = (first..n.min(first.saturating_add(batch))).map(leaf).collect();
-        async move {
-            let answer = apply(client, documents).await?;
-            ensure!(
-                answer.apply.results.iter().all(|result| result.verb == "created"),
-                "some leaves existed"
-            );
-            Ok(())
-        }
+    let document = &document;
+    let batches = (0..n).step_by(usize::try_from(load.batch)?).map(|first| async move {
+        let documents = (first..n.min(first.saturating_add(load.batch))).map(document).collect();
+        let verbs = apply(client, documents).await?;
+        let strange = verbs.iter().find(|did| *did != verb);
+        ensure!(strange.is_none(), "a document was {} where it should be {verb}", strange.map_or("", |v| v));
+        Ok(())
     });
-    let clients = usize::try_from(clients)?;
+    let clients = usize::try_from(load.clients)?;
     stream::iter(batches).buffer_unordered(clients).try_collect::<()>().await?;
     Ok(start.elapsed())
 }
 
-async fn apply(client: &Client, documents: Vec<Value>) -> anyhow::Result<ApplyAnswer> {
-    let variables = json!({ "documents": documents, "defaultType": null });
-    Ok(client.ask(operations::APPLY, variables).await?)
+/// Deletes resources by name, some requests at a time.
+pub async fn delete_all(client: &Client, clients: u32, kind: &str, names: &[String]) -> anyhow::Result<()> {
+    let requests = names.iter().map(|name| async move {
+        let variables = json!({ "kind": kind, "name": name });
+        let _: DeleteAnswer = client.ask(operations::DELETE, variables).await?;
+        anyhow::Ok(())
+    });
+    stream::iter(requests).buffer_unordered(usize::try_from(clients)?).try_collect().await
 }
 
-/// Of the size that a small real resource has.
-fn leaf(number: u32) -> Value {
+/// A leaf of the size that a small real resource has.
+pub fn leaf(number: u32) -> Value {
     json!({
-        "type": "resource", "kind": KIND, "kind_version": 1, "name": format!("leaf-{number:08}"),
+        "type": "resource", "kind": LEAF, "kind_version": 1, "name": leaf_name(number),
         "labels": {"team": "payments", "env": "prod"},
         "spec": {"cidr": "10.0.0.0/16", "size": number, "region": "eu-central-1"},
     })
+}
+
+pub fn leaf_name(number: u32) -> String {
+    format!("leaf-{number:08}")
 }

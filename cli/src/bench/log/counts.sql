@@ -1,7 +1,6 @@
--- The log in numbers. Locks nothing; returns one row. Reads the whole log: only while no clock is running.
-SELECT count(*) AS events,
-       coalesce(max(position), 0) AS last,
-       count(*) FILTER (WHERE aggregate_type = 'resource' AND event_type = 'Created') AS created,
-       count(*) FILTER (WHERE aggregate_type = 'resource' AND event_type = 'Worked') AS worked,
-       (SELECT count(*) FROM converge.append_batch) AS batches
-FROM converge.events;
+-- The log behind a position in numbers. Locks nothing; one row for each event type. Reads all of it: only while no clock
+-- is running.
+SELECT aggregate_type, event_type, count(*) AS events, count(DISTINCT aggregate_id) AS aggregates
+FROM converge.events
+WHERE position > $1
+GROUP BY aggregate_type, event_type;

@@ -1,32 +1,43 @@
 //! The worker that does nothing: what is left of a reconcile when the work itself costs nothing is the engine.
+//!
+//! It serves every kind of every scenario, and can write each of its effects to a ledger, from which the bench counts
+//! afterwards what was lost or done twice.
 
-use converge_sdk::{Outcome, Provider, Request, TaskError, async_trait, serve};
-use serde_json::json;
+mod composer;
+mod kinds;
+mod leaf;
+mod ledger;
+
+use std::sync::Arc;
+
+use converge_sdk::Provider;
+
+use self::composer::Composer;
+pub use self::composer::{edits_of, shape_of};
+pub use self::kinds::{CHILD_KINDS, LEAF, PROBE, ROOT, child_kinds, leaf_kind, probe_kind, root_kind};
+use self::leaf::Leaf;
+use self::ledger::Ledger;
+pub use self::ledger::LEDGER_ENV;
 
 /// The hidden subcommand that runs it, so that the worker is a process of its own as in real life.
 pub const NOOP_WORKER: &str = "__noop-worker";
 
-/// The kind it serves.
-pub const KIND: &str = "bench-leaf";
-
-struct Noop;
-
-#[async_trait]
-impl Provider for Noop {
-    fn kind(&self) -> &str {
-        KIND
-    }
-
-    async fn work(&self, request: Request) -> Result<Outcome, TaskError> {
-        // A status like a real one's: an id that the outside gave.
-        Ok(Outcome::new().status(json!({ "id": format!("leaf-{}", request.id) })))
-    }
-}
-
 /// Serves until SIGTERM; the broker and the number of tasks come from the environment, as with every worker.
 ///
 /// # Errors
-/// A malformed environment.
+/// A malformed environment, or a ledger that cannot be opened.
 pub async fn noop_worker() -> anyhow::Result<()> {
-    Ok(serve([Noop]).await?)
+    let ledger = Arc::new(Ledger::from_env()?);
+    let leaves = CHILD_KINDS.into_iter().chain([LEAF, PROBE]);
+    let mut providers: Vec<Arc<dyn Provider>> =
+        leaves.map(|kind| Arc::new(Leaf::new(kind, &ledger)) as Arc<dyn Provider>).collect();
+    providers.push(Arc::new(Composer::new(&ledger)));
+    let shutdown = tokio_util::sync::CancellationToken::new();
+    let stop = crate::server::signal()?;
+    let asked = shutdown.clone();
+    tokio::spawn(async move {
+        stop.await;
+        asked.cancel();
+    });
+    Ok(converge_sdk::serve_until(providers, shutdown).await?)
 }
