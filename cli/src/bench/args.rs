@@ -21,8 +21,14 @@ pub(super) enum Scenario {
     Fanout(TreeArgs),
     /// N children below as many roots as they need, each as in `fanout`, until all roots are Ready.
     Forest(ForestArgs),
+    /// On a settled forest: edit 1 % of the specs, the same with the worker killed half way, delete all.
+    Churn(ForestArgs),
     /// One resource at a time on an idle engine: applied, in the worker, Ready in a subscriber's hands.
     Latency(LatencyArgs),
+    /// N Ready resources and nothing to do: what the engine costs then.
+    Idle(IdleArgs),
+    /// Subscribers with filters while `forest` runs: how late they hear, and what they cost.
+    Watch(WatchArgs),
 }
 
 /// What every scenario takes.
@@ -138,4 +144,30 @@ pub(super) struct LatencyArgs {
     pub n: u32,
     #[command(flatten)]
     pub engine: EngineArgs,
+}
+
+#[derive(Debug, Clone, Args)]
+pub(super) struct IdleArgs {
+    /// Ready resources.
+    #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..))]
+    pub n: u32,
+    /// How long nothing is done.
+    #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..))]
+    pub seconds: u32,
+    #[command(flatten)]
+    pub load: LoadArgs,
+    #[command(flatten)]
+    pub engine: EngineArgs,
+}
+
+#[derive(Debug, Clone, Args)]
+pub(super) struct WatchArgs {
+    /// Subscriptions.
+    #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..))]
+    pub subscribers: u32,
+    /// Subscriptions that share one WebSocket connection.
+    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub on_one_connection: u32,
+    #[command(flatten)]
+    pub forest: ForestArgs,
 }

@@ -6,10 +6,12 @@
 //! gives none when anything was lost or done twice. `docs/benchmarks.md` records runs.
 
 mod args;
+mod churn;
 mod cost;
 mod fanout;
 mod floor;
 mod forest;
+mod idle;
 mod latency;
 mod load;
 mod log;
@@ -24,6 +26,7 @@ mod samples;
 mod server;
 mod socket;
 mod tree;
+mod watch;
 mod worker;
 
 pub use args::BenchArgs;
@@ -41,6 +44,9 @@ pub async fn run(args: BenchArgs) -> anyhow::Result<()> {
         Scenario::Reconcile(args) => reconcile::scenario(args).await,
         Scenario::Fanout(args) => fanout::scenario(args).await,
         Scenario::Forest(args) => forest::scenario(args).await,
+        Scenario::Churn(args) => churn::scenario(args).await,
         Scenario::Latency(args) => latency::scenario(args).await,
+        Scenario::Idle(args) => idle::scenario(args).await,
+        Scenario::Watch(args) => watch::scenario(args).await,
     }
 }

@@ -3,5 +3,5 @@ SELECT queryid::text AS id, toplevel, min(query) AS query,
        sum(calls)::bigint AS calls, sum(rows)::bigint AS rows, sum(total_exec_time)::float8 AS total_ms
 FROM pg_stat_statements
 WHERE dbid = (SELECT oid FROM pg_database WHERE datname = current_database())
-  AND query NOT LIKE '%pg_stat_statements%'
+  AND query NOT LIKE '%pg_stat_statements%' AND query NOT LIKE '%pg_current_wal_insert_lsn%'
 GROUP BY queryid, toplevel;

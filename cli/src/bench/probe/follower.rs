@@ -47,7 +47,7 @@ impl Follower {
     /// What came, of a log that ended at `end`.
     pub async fn followed(self, end: i64) -> anyhow::Result<Followed> {
         let (last, followed) = self.0.await?;
-        Ok(Followed { behind_at_end: end - last, ..followed })
+        Ok(Followed { behind_at_end: (end - last).max(0), ..followed })
     }
 }
 

@@ -17,7 +17,7 @@ pub use self::composer::{edits_of, shape_of};
 pub use self::kinds::{CHILD_KINDS, LEAF, PROBE, ROOT, child_kinds, leaf_kind, probe_kind, root_kind};
 use self::leaf::Leaf;
 use self::ledger::Ledger;
-pub use self::ledger::LEDGER_ENV;
+pub use self::ledger::{Effects, LEDGER_ENV};
 
 /// The hidden subcommand that runs it, so that the worker is a process of its own as in real life.
 pub const NOOP_WORKER: &str = "__noop-worker";
