@@ -67,6 +67,21 @@ impl Binaries {
         self.major
     }
 
+    /// Whether the server can load the library `name` (`shared_preload_libraries`). Looks where packages put libraries,
+    /// beside the directory of the binaries; a false "no" costs a server without it, a false "yes" one that does
+    /// not start, so only a file counts.
+    #[must_use]
+    pub fn has_library(&self, name: &str) -> bool {
+        let Some(root) = self.dir.canonicalize().ok().and_then(|dir| dir.parent().map(Path::to_owned)) else {
+            return false;
+        };
+        ["lib", "lib/postgresql", "lib64", "lib64/pgsql"].into_iter().any(|folder| {
+            ["so", "dylib"]
+                .into_iter()
+                .any(|suffix| root.join(folder).join(format!("{name}.{suffix}")).is_file())
+        })
+    }
+
     pub(crate) fn postgres(&self) -> PathBuf {
         self.dir.join("postgres")
     }
@@ -187,6 +202,17 @@ mod tests {
         }
         let names: Vec<_> = versions_under(root.path(), "");
         assert_eq!(names, ["15", "14", "9"].map(|version| root.path().join(version).join("bin")));
+    }
+
+    #[test]
+    fn a_library_is_found_beside_the_binaries_or_not_at_all() {
+        let root = tempfile::tempdir().unwrap();
+        fake(&root.path().join("bin"), 16);
+        let binaries = Binaries::find(Some(&root.path().join("bin")), None).unwrap();
+        assert!(!binaries.has_library("pg_stat_statements"));
+        std::fs::create_dir(root.path().join("lib")).unwrap();
+        std::fs::write(root.path().join("lib/pg_stat_statements.so"), "").unwrap();
+        assert!(binaries.has_library("pg_stat_statements"));
     }
 
     #[test]

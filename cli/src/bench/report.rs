@@ -40,6 +40,13 @@ impl<T: Serialize> Report<T> {
             postgres.shared_buffers,
             postgres.commit_us
         );
+        println!(
+            "with full_page_writes {}, max_wal_size {}, wal_compression {}, checkpoint_timeout {}",
+            postgres.full_page_writes,
+            postgres.max_wal_size,
+            postgres.wal_compression,
+            postgres.checkpoint_timeout
+        );
         if machine.build == "debug" {
             println!("a debug build: take no figure but the floor from here");
         }

@@ -13,7 +13,7 @@ use sqlx::{Connection, Executor, PgConnection, Row};
 use tokio::task::JoinSet;
 
 use self::rows::{Rows, metadata};
-use super::FloorArgs;
+use super::args::FloorArgs;
 use super::machine::Machine;
 use super::report::Report;
 use super::server::BenchServer;
@@ -43,14 +43,21 @@ pub struct Floor {
     pub bytes_per_head: f64,
 }
 
+/// It needs some seconds to be a figure, and no more than that.
+const BESIDE_N: std::ops::RangeInclusive<u32> = 20_000..=100_000;
+
 /// `converge bench floor`.
 pub async fn scenario(args: FloorArgs) -> anyhow::Result<()> {
-    let server = BenchServer::open(&args.common).await?;
-    let postgres = server.settings().await?;
-    let result = measure(&server, args.n, args.batch, args.connections).await?;
-    server.close().await?;
+    let floor = async |server: &BenchServer| measure(server, args.n, args.batch, args.connections).await;
+    let (result, postgres) = BenchServer::with(&args.common, floor).await?;
     let lines = result.lines();
     Report { scenario: "floor", machine: Machine::look(), postgres, result }.print(args.common.json, &lines)
+}
+
+/// The floor that stands beside a scenario of `n` resources. A debug build's figure is none, and need not take long.
+pub async fn beside(server: &BenchServer, n: u32) -> anyhow::Result<Floor> {
+    let n = if cfg!(debug_assertions) { 1_000 } else { n.clamp(*BESIDE_N.start(), *BESIDE_N.end()) };
+    measure(server, n, 500, 2).await
 }
 
 /// Measures it on a server, in a schema of its own that is dropped at the end.
@@ -156,6 +163,11 @@ async fn hot_share(admin: &mut PgConnection) -> anyhow::Result<f64> {
 }
 
 impl Floor {
+    /// One line beside another scenario's.
+    pub fn line(&self) -> (&'static str, String) {
+        ("floor", format!("{:.0} cycles/s (n = {})", self.cycles_per_second, self.n))
+    }
+
     /// For people.
     pub fn lines(&self) -> Vec<(&'static str, String)> {
         vec![
