@@ -1,6 +1,10 @@
 -- The append call again, cheaper: new and changed heads come apart, narrow rows come as lists of just the rows to write,
 -- heads are read once, and live claims have rows only where somebody counts them.
 
+-- The state is only ever written and read as a whole, by clients that made it: text saves the parse of every write.
+-- Rewrites the table, at some seconds for a million heads.
+ALTER TABLE converge.head ALTER COLUMN state TYPE text USING state::text;
+
 -- WHY A CLAIM NEEDS NO ROW. A live claim is on its head (`claim_version`, `claim_session`). Two questions go over many
 -- claims: how many of a kind are live (asked by its cap, at every claim), and which a dead process left (asked when a
 -- process has died). The first gets rows, kept for capped kinds alone. The second gets the list of the sessions that
@@ -194,6 +198,10 @@ DECLARE
     v_child_mark     smallint[];
     v_child_parent   uuid[];
     v_claim_version  smallint[];
+    -- Whether a name is taken by whoever has it already.
+    v_own        boolean := false;
+    v_payload    json[];
+    v_metadata   json[];
     v_written    bigint;
     v_count      bigint;
     v_left       bigint[];
@@ -263,15 +271,19 @@ BEGIN
     -- before says so, and a name only counts as taken for a decision that is otherwise still right.
     IF cardinality(p_take_unit) > 0 THEN
         FOR r IN
-            SELECT t.unit
+            SELECT t.unit, n.id = t.id AS own
               FROM unnest(p_take_unit, p_take_kind, p_take_name, p_take_id) t(unit, kind, name, id)
               JOIN converge.names n ON n.kind = t.kind AND n.name = t.name
-             WHERE n.id <> t.id
-               AND NOT EXISTS (SELECT 1 FROM unnest(p_free_unit, p_free_kind, p_free_name) f(unit, kind, name)
+             WHERE n.id = t.id
+                OR NOT EXISTS (SELECT 1 FROM unnest(p_free_unit, p_free_kind, p_free_name) f(unit, kind, name)
                                 WHERE f.unit = t.unit AND f.kind = t.kind AND f.name = t.name)
         LOOP
-            v_failed[r.unit] := true;
-            v_lost[r.unit] := 4;
+            IF r.own THEN
+                v_own := true;
+            ELSE
+                v_failed[r.unit] := true;
+                v_lost[r.unit] := 4;
+            END IF;
         END LOOP;
     END IF;
     IF cardinality(p_guard_unit) > 0 THEN
@@ -374,7 +386,7 @@ BEGIN
         UPDATE converge.head h
            SET kind_version = w.version, sequence = w.sequence, phase = w.phase, standing = w.standing,
                subtree = w.subtree, pass_id = w.pass, outward = w.outward, batch_id = p_batch_id,
-               state = w.state::json,
+               state = w.state,
                queue_version  = CASE w.queue_op WHEN 0 THEN h.queue_version  ELSE w.queue_version  END,
                queue_priority = CASE w.queue_op WHEN 0 THEN h.queue_priority ELSE w.queue_priority END,
                queue_due_at   = CASE w.queue_op WHEN 0 THEN h.queue_due_at   ELSE w.queue_due_at   END,
@@ -417,7 +429,7 @@ BEGIN
                child_mark, child_parent, claim_version, claim_session, state)
         SELECT w.id, w.type, w.kind, w.version, w.name, w.parent, w.sequence, w.phase, w.standing, w.subtree,
                w.pass, w.outward, p_batch_id, p_batch_id, w.queue_version, w.queue_priority, w.queue_due_at,
-               w.timer_due_at, w.child_mark, w.child_parent, w.claim_version, w.claim_session, w.state::json
+               w.timer_due_at, w.child_mark, w.child_parent, w.claim_version, w.claim_session, w.state
           FROM unnest(p_new_unit, p_new_id, p_new_type, p_new_sequence, p_new_kind,
                       p_new_version, p_new_name, p_new_parent, p_new_phase, p_new_standing, p_new_subtree,
                       p_new_pass, p_new_outward, p_new_state, p_new_queue_version, p_new_queue_priority,
@@ -530,7 +542,8 @@ BEGIN
         SELECT w.kind, w.name, w.id
           FROM unnest(p_take_unit, p_take_kind, p_take_name, p_take_id) w(unit, kind, name, id)
          WHERE NOT v_failed[w.unit]
-           AND NOT EXISTS (SELECT 1 FROM converge.names n WHERE n.kind = w.kind AND n.name = w.name AND n.id = w.id);
+           AND (NOT v_own OR NOT EXISTS (
+                SELECT 1 FROM converge.names n WHERE n.kind = w.kind AND n.name = w.name AND n.id = w.id));
     END IF;
     IF cardinality(p_policy_unit) > 0 THEN
         SELECT array_agg(w.kind), array_agg(w.version) INTO v_newly_kind, v_newly_version
@@ -575,6 +588,9 @@ BEGIN
     IF event_count = 0 THEN
         RETURN;
     END IF;
+    -- Parsed here for the same reason.
+    v_payload := p_event_payload::json[];
+    v_metadata := p_event_metadata::json[];
 
     -- Level 7: the log lock, held until this transaction has ended. The read of the last batch must stay a
     -- statement of its own.
@@ -595,17 +611,17 @@ BEGIN
     IF cardinality(conflict_unit) = 0 THEN
         INSERT INTO converge.events (position, aggregate_type, aggregate_id, sequence, event_type, event_version,
                payload, metadata)
-        SELECT first_position + e.ord - 1, e.type, e.id, e.sequence, e.name, e.version, e.payload::json,
-               e.metadata::json
-          FROM unnest(p_event_type, p_event_id, p_event_sequence, p_event_name, p_event_version, p_event_payload,
-                      p_event_metadata) WITH ORDINALITY e(type, id, sequence, name, version, payload, metadata, ord);
+        SELECT first_position + e.ord - 1, e.type, e.id, e.sequence, e.name, e.version, e.payload,
+               e.metadata
+          FROM unnest(p_event_type, p_event_id, p_event_sequence, p_event_name, p_event_version, v_payload,
+                      v_metadata) WITH ORDINALITY e(type, id, sequence, name, version, payload, metadata, ord);
     ELSE
         INSERT INTO converge.events (position, aggregate_type, aggregate_id, sequence, event_type, event_version,
                payload, metadata)
         SELECT first_position + row_number() OVER (ORDER BY e.ord) - 1, e.type, e.id, e.sequence, e.name, e.version,
-               e.payload::json, e.metadata::json
+               e.payload, e.metadata
           FROM unnest(p_event_unit, p_event_type, p_event_id, p_event_sequence, p_event_name, p_event_version,
-                      p_event_payload, p_event_metadata)
+                      v_payload, v_metadata)
                WITH ORDINALITY e(unit, type, id, sequence, name, version, payload, metadata, ord)
          WHERE NOT v_failed[e.unit];
     END IF;

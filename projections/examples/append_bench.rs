@@ -182,6 +182,10 @@ async fn product(url: &str, n: usize, batch: usize, lanes: usize) {
     let pool = sqlx::PgPool::connect(url).await.unwrap();
     migrate(&pool).await.unwrap();
     pool.close().await;
+    // What an experiment changes about the tables.
+    if let Ok(sql) = std::env::var("APPEND_BENCH_SQL") {
+        admin.execute(sql.as_str()).await.unwrap();
+    }
     let store = Arc::new(PgStore::connect(url, options).await.unwrap());
     admin.execute("CHECKPOINT").await.unwrap();
     let session = SessionId(Uuid::new_v4());
@@ -189,8 +193,9 @@ async fn product(url: &str, n: usize, batch: usize, lanes: usize) {
     let mut spent = Duration::ZERO;
     for first in (0..n).step_by(STRETCH) {
         let mut all = Vec::new();
-        for at in (first..n.min(first + STRETCH)).step_by(batch) {
-            let mut leaves: Vec<Leaf> = (0..batch.min(n - at))
+        let end = n.min(first + STRETCH);
+        for at in (first..end).step_by(batch) {
+            let mut leaves: Vec<Leaf> = (0..batch.min(end - at))
                 .map(|_| Leaf {
                     id: AggregateId(Uuid::now_v7()),
                     sequence: 0,
@@ -287,8 +292,9 @@ async fn floor(url: &str, n: usize, batch: usize, lanes: usize) {
     }
     for first in (0..n).step_by(STRETCH) {
         let mut all = Vec::new();
-        for at in (first..n.min(first + STRETCH)).step_by(batch) {
-            all.push(floor_rows(at, batch.min(n - at)).await);
+        let end = n.min(first + STRETCH);
+        for at in (first..end).step_by(batch) {
+            all.push(floor_rows(at, batch.min(end - at)).await);
         }
         let all = Arc::new(Mutex::new(all));
         let start = Instant::now();
