@@ -68,6 +68,139 @@ BEGIN
         ON CONFLICT DO NOTHING;
 END $$;
 
+-- The units with a guard that does not hold. Rows under a parent may be a million, so they are asked for along an
+-- index, up to the first.
+--
+-- Locks: none. `append` calls it with the heads locked; as a function of its own it is planned and takes its snapshot
+-- by itself.
+CREATE FUNCTION converge.failed_guards(
+    p_unit integer[], p_code smallint[], p_id uuid[], p_sequence bigint[], p_pass uuid[], p_standing smallint[]
+) RETURNS SETOF integer
+LANGUAGE plpgsql VOLATILE
+SET plan_cache_mode = force_generic_plan
+SET enable_seqscan = off SET enable_indexscan = on SET enable_indexonlyscan = on SET enable_bitmapscan = off
+SET search_path = pg_catalog
+AS $$
+BEGIN
+    -- OFFSET 0 keeps a subquery as it is written: probed for each guard, and never read as a whole for a hash.
+    RETURN QUERY
+    SELECT g.unit
+      FROM unnest(p_unit, p_code, p_id, p_sequence, p_pass, p_standing) g(unit, code, id, sequence, pass, standing)
+      LEFT JOIN LATERAL (
+            SELECT f.id, f.sequence, f.phase, f.pass_id, f.subtree FROM converge.head f WHERE f.id = g.id OFFSET 0
+           ) h ON true
+     WHERE NOT CASE g.code
+        WHEN 1 THEN COALESCE(h.sequence, 0) = g.sequence                                  -- unmoved
+        WHEN 2 THEN COALESCE(h.phase = 5, false)                                          -- upstream ready
+        WHEN 3 THEN h.id IS NOT NULL AND h.phase IS DISTINCT FROM 0 AND h.pass_id IS NULL -- ancestor quiet
+        WHEN 4 THEN h.id IS NOT NULL AND h.phase IS DISTINCT FROM 0
+                    AND COALESCE(h.pass_id = g.pass, false)                               -- in pass
+        WHEN 5 THEN COALESCE(h.subtree >= g.standing, false)                              -- subtree at least
+        WHEN 6 THEN NOT EXISTS (SELECT 1 FROM converge.child c WHERE c.mark = 1 AND c.parent = g.id OFFSET 0)
+        WHEN 7 THEN NOT EXISTS (SELECT 1 FROM converge.child c WHERE c.mark = 1 AND c.parent = g.id OFFSET 0)
+                AND NOT EXISTS (SELECT 1 FROM converge.child c WHERE c.mark = 2 AND c.parent = g.id OFFSET 0)
+        WHEN 8 THEN NOT EXISTS (SELECT 1 FROM converge.edge e WHERE e.upstream = g.id OFFSET 0)    -- no dependents
+        WHEN 9 THEN NOT EXISTS (SELECT 1 FROM converge.head c WHERE c.parent = g.id OFFSET 0)      -- no children
+        ELSE false END;
+END $$;
+
+-- The end of the log, by the ends of two indexes. Called under the log lock, in a statement after the one that took it.
+--
+-- Locks: none.
+CREATE FUNCTION converge.end_of_log(
+    OUT next_position bigint, OUT committed_at timestamptz, OUT chain bytea, OUT room bigint
+)
+LANGUAGE plpgsql VOLATILE
+SET enable_indexscan = on SET enable_seqscan = off SET enable_bitmapscan = off SET search_path = pg_catalog
+AS $$
+BEGIN
+    SELECT b.first_position + b.count, b.committed_at, b.chain INTO next_position, committed_at, chain
+      FROM converge.append_batch b ORDER BY b.first_position DESC LIMIT 1;
+    SELECT p.last_position INTO room FROM converge.event_partition p ORDER BY p.last_position DESC LIMIT 1;
+END $$;
+
+-- Updates and removes heads at their addresses, in the order of the arrays; returns how many it updated. A head that moved has
+-- another address, or another sequence once its writer has committed: it is left alone.
+--
+-- Locks: the heads, in the order of the arrays. Every way to a head but by its address is disabled, so the arrays are walked and
+-- nothing else.
+CREATE FUNCTION converge.write_heads(
+    p_batch_id uuid, p_failed boolean[], p_row tid[], p_unit integer[], p_id uuid[], p_expected bigint[],
+    p_sequence bigint[], p_version smallint[], p_phase smallint[], p_standing smallint[], p_subtree smallint[],
+    p_pass uuid[], p_outward bigint[], p_state text[], p_removed boolean[], p_queue_op smallint[],
+    p_queue_version smallint[], p_queue_priority smallint[], p_queue_due_at bigint[], p_timer_op smallint[],
+    p_timer_due_at bigint[], p_child_op smallint[], p_child_mark smallint[], p_child_parent uuid[],
+    p_claim_op smallint[], p_claim_version smallint[], p_claim_session uuid[]
+) RETURNS bigint
+LANGUAGE plpgsql VOLATILE
+SET plan_cache_mode = force_generic_plan
+SET enable_seqscan = off SET enable_indexscan = off SET enable_indexonlyscan = off SET enable_bitmapscan = off
+SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
+SET search_path = pg_catalog
+AS $$
+DECLARE
+    v_written bigint;
+BEGIN
+    UPDATE converge.head h
+       SET kind_version = w.version, sequence = w.sequence, phase = w.phase, standing = w.standing,
+           subtree = w.subtree, pass_id = w.pass, outward = w.outward, batch_id = p_batch_id, state = w.state,
+           queue_version  = CASE w.queue_op WHEN 0 THEN h.queue_version  ELSE w.queue_version  END,
+           queue_priority = CASE w.queue_op WHEN 0 THEN h.queue_priority ELSE w.queue_priority END,
+           queue_due_at   = CASE w.queue_op WHEN 0 THEN h.queue_due_at   ELSE w.queue_due_at   END,
+           timer_due_at   = CASE w.timer_op WHEN 0 THEN h.timer_due_at   ELSE w.timer_due_at   END,
+           child_mark     = CASE w.child_op WHEN 0 THEN h.child_mark     ELSE w.child_mark     END,
+           child_parent   = CASE w.child_op WHEN 0 THEN h.child_parent   ELSE w.child_parent   END,
+           claim_version  = CASE w.claim_op WHEN 0 THEN h.claim_version  ELSE w.claim_version  END,
+           claim_session  = CASE w.claim_op WHEN 0 THEN h.claim_session  ELSE w.claim_session  END
+      FROM unnest(p_unit, p_row, p_id, p_expected, p_sequence, p_version, p_phase, p_standing, p_subtree, p_pass, p_outward,
+                  p_state, p_removed, p_queue_op, p_queue_version, p_queue_priority, p_queue_due_at, p_timer_op,
+                  p_timer_due_at, p_child_op, p_child_mark, p_child_parent, p_claim_op, p_claim_version,
+                  p_claim_session)
+           w(unit, at, id, expected, sequence, version, phase, standing, subtree, pass, outward, state, removed,
+             queue_op, queue_version, queue_priority, queue_due_at, timer_op, timer_due_at, child_op, child_mark,
+             child_parent, claim_op, claim_version, claim_session)
+     WHERE h.ctid = w.at AND h.id = w.id AND h.sequence = w.expected AND NOT w.removed AND NOT p_failed[w.unit];
+    GET DIAGNOSTICS v_written = ROW_COUNT;
+    IF true = ANY (p_removed) THEN
+        DELETE FROM converge.head h
+         USING unnest(p_unit, p_row, p_id, p_removed) w(unit, at, id, removed)
+         WHERE h.ctid = w.at AND h.id = w.id AND w.removed AND NOT p_failed[w.unit];
+    END IF;
+    RETURN v_written;
+END $$;
+
+-- Deletes rows of the narrow tables at their addresses.
+--
+-- Locks: those rows. They belong to heads that the caller has locked, so they are where the caller found them.
+CREATE FUNCTION converge.delete_rows(
+    p_queue tid[], p_timer tid[], p_child tid[], p_claim tid[], p_edge tid[], p_name tid[]
+) RETURNS void
+LANGUAGE plpgsql VOLATILE
+SET plan_cache_mode = force_generic_plan
+SET enable_seqscan = off SET enable_indexscan = off SET enable_indexonlyscan = off SET enable_bitmapscan = off
+SET search_path = pg_catalog
+AS $$
+BEGIN
+    IF p_queue IS NOT NULL THEN
+        DELETE FROM converge.queue WHERE ctid = ANY (p_queue);
+    END IF;
+    IF p_timer IS NOT NULL THEN
+        DELETE FROM converge.timer WHERE ctid = ANY (p_timer);
+    END IF;
+    IF p_child IS NOT NULL THEN
+        DELETE FROM converge.child WHERE ctid = ANY (p_child);
+    END IF;
+    IF p_claim IS NOT NULL THEN
+        DELETE FROM converge.capped_claim WHERE ctid = ANY (p_claim);
+    END IF;
+    IF p_edge IS NOT NULL THEN
+        DELETE FROM converge.edge WHERE ctid = ANY (p_edge);
+    END IF;
+    IF p_name IS NOT NULL THEN
+        DELETE FROM converge.names WHERE ctid = ANY (p_name);
+    END IF;
+END $$;
+
 DO $$ BEGIN EXECUTE format('DROP FUNCTION %s', 'converge.append'::regproc::regprocedure); END $$;
 
 -- The one way into the log: `append` writes a whole batch in a single server call, or nothing.
@@ -181,8 +314,10 @@ CREATE FUNCTION converge.append(
     OUT conflict_unit integer[], OUT conflict_code smallint[]
 )
 LANGUAGE plpgsql VOLATILE
--- Every statement is a walk over small arrays with index probes into large tables. Plans are made once, and
--- never from statistics taken when a table was empty.
+-- Plans are made once, maybe when a table was empty, and must be right when it is full. A queue that was vacuumed when
+-- it was empty looks as if reading all of it were cheaper than ten probes, and the next burst would then compare all with
+-- all. So tables are read by `LATERAL (… OFFSET 0)` only, which can but be the inner side of a walk over the arrays, and
+-- written by row address, in functions that leave the planner no other way.
 SET plan_cache_mode = force_generic_plan
 SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off
 SET search_path = pg_catalog
@@ -190,6 +325,8 @@ AS $$
 DECLARE
     v_failed     boolean[] := array_fill(false, ARRAY[p_units]);
     v_start      integer := 1;
+    -- Per head of `p_old_id`, as found: its address, its sequence, the keys of its narrow rows.
+    v_row        tid[];
     v_sequence   bigint[];
     v_queue_version  smallint[];
     v_queue_priority smallint[];
@@ -202,6 +339,14 @@ DECLARE
     v_own        boolean := false;
     v_payload    json[];
     v_metadata   json[];
+    -- Addresses of rows to delete.
+    v_queue_row  tid[];
+    v_timer_row  tid[];
+    v_child_row  tid[];
+    v_claim_row  tid[];
+    v_edge_row   tid[];
+    v_name_row   tid[];
+    v_capped     boolean;
     v_written    bigint;
     v_count      bigint;
     v_left       bigint[];
@@ -212,9 +357,8 @@ DECLARE
     v_lost       smallint[];
     v_digest     bytea;
     v_last       record;
-    v_room       bigint;
     v_now        timestamptz;
-    r            record;
+    v_hit        record;
     i            integer;
 BEGIN
     IF current_setting('transaction_isolation') <> 'read committed' THEN
@@ -233,7 +377,7 @@ BEGIN
         END LOOP;
         INSERT INTO converge.claimant (session)
         SELECT s.id FROM unnest(p_session) s(id)
-         WHERE NOT EXISTS (SELECT 1 FROM converge.claimant c WHERE c.session = s.id)
+         WHERE NOT EXISTS (SELECT 1 FROM converge.claimant c WHERE c.session = s.id OFFSET 0)
             ON CONFLICT DO NOTHING;
     END IF;
 
@@ -258,64 +402,57 @@ BEGIN
 
     -- The heads as they are, and the keys of their narrow rows, each array in the order of `p_old_id`.
     IF cardinality(p_old_id) > 0 THEN
-        SELECT array_agg(COALESCE(h.sequence, 0)), array_agg(h.queue_version), array_agg(h.queue_priority),
+        SELECT array_agg(h.ctid), array_agg(COALESCE(h.sequence, 0)), array_agg(h.queue_version), array_agg(h.queue_priority),
                array_agg(h.queue_due_at), array_agg(h.timer_due_at), array_agg(h.child_mark),
                array_agg(h.child_parent), array_agg(h.claim_version)
-          INTO v_sequence, v_queue_version, v_queue_priority, v_queue_due_at, v_timer_due_at, v_child_mark,
+          INTO v_row, v_sequence, v_queue_version, v_queue_priority, v_queue_due_at, v_timer_due_at, v_child_mark,
                v_child_parent, v_claim_version
           FROM unnest(p_old_id) w(id)
-          LEFT JOIN converge.head h ON h.id = w.id;
+          LEFT JOIN LATERAL (
+                SELECT f.ctid, f.sequence, f.queue_version, f.queue_priority, f.queue_due_at, f.timer_due_at,
+                       f.child_mark, f.child_parent, f.claim_version
+                  FROM converge.head f WHERE f.id = w.id OFFSET 0
+               ) h ON true;
     END IF;
 
     -- The checks: new statements, after the locks. The lowest code of a unit wins: a command that was executed
     -- before says so, and a name only counts as taken for a decision that is otherwise still right.
     IF cardinality(p_take_unit) > 0 THEN
-        FOR r IN
+        FOR v_hit IN
             SELECT t.unit, n.id = t.id AS own
               FROM unnest(p_take_unit, p_take_kind, p_take_name, p_take_id) t(unit, kind, name, id)
-              JOIN converge.names n ON n.kind = t.kind AND n.name = t.name
+             CROSS JOIN LATERAL (
+                    SELECT m.id FROM converge.names m WHERE m.kind = t.kind AND m.name = t.name OFFSET 0
+                   ) n
              WHERE n.id = t.id
                 OR NOT EXISTS (SELECT 1 FROM unnest(p_free_unit, p_free_kind, p_free_name) f(unit, kind, name)
                                 WHERE f.unit = t.unit AND f.kind = t.kind AND f.name = t.name)
         LOOP
-            IF r.own THEN
+            IF v_hit.own THEN
                 v_own := true;
             ELSE
-                v_failed[r.unit] := true;
-                v_lost[r.unit] := 4;
+                v_failed[v_hit.unit] := true;
+                v_lost[v_hit.unit] := 4;
             END IF;
         END LOOP;
     END IF;
     IF cardinality(p_guard_unit) > 0 THEN
-        FOR r IN
+        FOR v_hit IN
             SELECT g.unit
-              FROM unnest(p_guard_unit, p_guard_code, p_guard_id, p_guard_sequence, p_guard_pass, p_guard_standing)
-                   g(unit, code, id, sequence, pass, standing)
-              LEFT JOIN converge.head h ON h.id = g.id
-             WHERE NOT CASE g.code
-                WHEN 1 THEN COALESCE(h.sequence, 0) = g.sequence                                  -- unmoved
-                WHEN 2 THEN COALESCE(h.phase = 5, false)                                          -- upstream ready
-                WHEN 3 THEN h.id IS NOT NULL AND h.phase IS DISTINCT FROM 0 AND h.pass_id IS NULL -- ancestor quiet
-                WHEN 4 THEN h.id IS NOT NULL AND h.phase IS DISTINCT FROM 0
-                            AND COALESCE(h.pass_id = g.pass, false)                               -- in pass
-                WHEN 5 THEN COALESCE(h.subtree >= g.standing, false)                              -- subtree at least
-                WHEN 6 THEN NOT EXISTS (SELECT 1 FROM converge.child c WHERE c.mark = 1 AND c.parent = g.id)
-                WHEN 7 THEN NOT EXISTS (SELECT 1 FROM converge.child c WHERE c.mark = 1 AND c.parent = g.id)
-                        AND NOT EXISTS (SELECT 1 FROM converge.child c WHERE c.mark = 2 AND c.parent = g.id)
-                WHEN 8 THEN NOT EXISTS (SELECT 1 FROM converge.edge e WHERE e.upstream = g.id)    -- no dependents
-                WHEN 9 THEN NOT EXISTS (SELECT 1 FROM converge.head c WHERE c.parent = g.id)      -- no children
-                ELSE false END
+              FROM converge.failed_guards(p_guard_unit, p_guard_code, p_guard_id, p_guard_sequence, p_guard_pass,
+                                          p_guard_standing) g(unit)
         LOOP
-            v_failed[r.unit] := true;
-            v_lost[r.unit] := 3;
+            v_failed[v_hit.unit] := true;
+            v_lost[v_hit.unit] := 3;
         END LOOP;
     END IF;
     IF cardinality(p_new_id) > 0 THEN
-        FOR r IN
-            SELECT w.unit FROM unnest(p_new_unit, p_new_id) w(unit, id) JOIN converge.head h ON h.id = w.id
+        FOR v_hit IN
+            SELECT w.unit FROM unnest(p_new_unit, p_new_id) w(unit, id)
+             WHERE EXISTS (SELECT 1 FROM converge.head h WHERE h.id = w.id OFFSET 0)
         LOOP
-            v_failed[r.unit] := true;
-            v_lost[r.unit] := 2;
+            v_failed[v_hit.unit] := true;
+            v_lost[v_hit.unit] := 2;
         END LOOP;
     END IF;
     IF v_sequence <> p_old_expected THEN
@@ -327,12 +464,12 @@ BEGIN
         END LOOP;
     END IF;
     IF cardinality(p_command_unit) > 0 THEN
-        FOR r IN
+        FOR v_hit IN
             SELECT c.unit FROM unnest(p_command_unit, p_command_id) c(unit, id)
-              JOIN converge.command x ON x.command_id = c.id
+             WHERE EXISTS (SELECT 1 FROM converge.command x WHERE x.command_id = c.id OFFSET 0)
         LOOP
-            v_failed[r.unit] := true;
-            v_lost[r.unit] := 1;
+            v_failed[v_hit.unit] := true;
+            v_lost[v_hit.unit] := 1;
         END LOOP;
     END IF;
     conflict_unit := '{}';
@@ -383,28 +520,12 @@ BEGIN
 
     -- Level 2 of a batch that sent no locks; the others have them already, and write in any order.
     IF cardinality(p_old_id) > 0 THEN
-        UPDATE converge.head h
-           SET kind_version = w.version, sequence = w.sequence, phase = w.phase, standing = w.standing,
-               subtree = w.subtree, pass_id = w.pass, outward = w.outward, batch_id = p_batch_id,
-               state = w.state,
-               queue_version  = CASE w.queue_op WHEN 0 THEN h.queue_version  ELSE w.queue_version  END,
-               queue_priority = CASE w.queue_op WHEN 0 THEN h.queue_priority ELSE w.queue_priority END,
-               queue_due_at   = CASE w.queue_op WHEN 0 THEN h.queue_due_at   ELSE w.queue_due_at   END,
-               timer_due_at   = CASE w.timer_op WHEN 0 THEN h.timer_due_at   ELSE w.timer_due_at   END,
-               child_mark     = CASE w.child_op WHEN 0 THEN h.child_mark     ELSE w.child_mark     END,
-               child_parent   = CASE w.child_op WHEN 0 THEN h.child_parent   ELSE w.child_parent   END,
-               claim_version  = CASE w.claim_op WHEN 0 THEN h.claim_version  ELSE w.claim_version  END,
-               claim_session  = CASE w.claim_op WHEN 0 THEN h.claim_session  ELSE w.claim_session  END
-          FROM unnest(p_old_unit, p_old_id, p_old_expected, p_old_sequence, p_old_version, p_old_phase,
-                      p_old_standing, p_old_subtree, p_old_pass, p_old_outward, p_old_state, p_old_removed,
-                      p_old_queue_op, p_old_queue_version, p_old_queue_priority, p_old_queue_due_at, p_old_timer_op,
-                      p_old_timer_due_at, p_old_child_op, p_old_child_mark, p_old_child_parent, p_old_claim_op,
-                      p_old_claim_version, p_old_claim_session)
-               w(unit, id, expected, sequence, version, phase, standing, subtree, pass, outward, state, removed,
-                 queue_op, queue_version, queue_priority, queue_due_at, timer_op, timer_due_at, child_op, child_mark,
-                 child_parent, claim_op, claim_version, claim_session)
-         WHERE h.id = w.id AND h.sequence = w.expected AND NOT w.removed AND NOT v_failed[w.unit];
-        GET DIAGNOSTICS v_written = ROW_COUNT;
+        v_written := converge.write_heads(
+            p_batch_id, v_failed, v_row, p_old_unit, p_old_id, p_old_expected, p_old_sequence, p_old_version, p_old_phase,
+            p_old_standing, p_old_subtree, p_old_pass, p_old_outward, p_old_state, p_old_removed, p_old_queue_op,
+            p_old_queue_version, p_old_queue_priority, p_old_queue_due_at, p_old_timer_op, p_old_timer_due_at,
+            p_old_child_op, p_old_child_mark, p_old_child_parent, p_old_claim_op, p_old_claim_version,
+            p_old_claim_session);
         IF cardinality(p_run_end) = 0 THEN
             IF cardinality(conflict_unit) = 0 THEN
                 v_count := cardinality(p_old_id);
@@ -416,12 +537,6 @@ BEGIN
             END IF;
         END IF;
     END IF;
-    IF p_has[5] THEN
-        DELETE FROM converge.head h
-         USING unnest(p_old_unit, p_old_id, p_old_removed) w(unit, id, removed)
-         WHERE h.id = w.id AND w.removed AND NOT v_failed[w.unit];
-    END IF;
-
     -- Level 3. A concurrent insert of the same id raises 23505: the whole call is then tried again.
     IF cardinality(p_new_id) > 0 THEN
         INSERT INTO converge.head (id, aggregate_type, kind, kind_version, name, parent, sequence, phase, standing, subtree,
@@ -441,15 +556,64 @@ BEGIN
          WHERE NOT v_failed[w.unit];
     END IF;
 
-    -- Level 4: narrow rows. The old row is found by the key its head remembers.
+    -- Level 4: narrow rows. The old row is found by the key its head remembers; it is its head's own, so its address
+    -- stays what it is.
     IF p_has[1] THEN
-        DELETE FROM converge.queue q
-         USING unnest(p_old_unit, p_old_id, p_old_kind, p_old_queue_op, p_old_removed, v_queue_version,
+        SELECT array_agg(q.ctid) INTO v_queue_row
+          FROM unnest(p_old_unit, p_old_id, p_old_kind, p_old_queue_op, p_old_removed, v_queue_version,
                       v_queue_priority, v_queue_due_at)
                w(unit, id, kind, op, removed, version, priority, due_at)
-         WHERE (w.op <> 0 OR w.removed) AND w.due_at IS NOT NULL AND NOT v_failed[w.unit]
-           AND q.kind = w.kind AND q.kind_version = w.version AND q.priority = w.priority
-           AND q.due_at = w.due_at AND q.id = w.id;
+         CROSS JOIN LATERAL (
+                SELECT r.ctid FROM converge.queue r
+                 WHERE r.kind = w.kind AND r.kind_version = w.version AND r.priority = w.priority
+                   AND r.due_at = w.due_at AND r.id = w.id OFFSET 0
+               ) q
+         WHERE (w.op <> 0 OR w.removed) AND w.due_at IS NOT NULL AND NOT v_failed[w.unit];
+    END IF;
+    IF p_has[2] THEN
+        SELECT array_agg(t.ctid) INTO v_timer_row
+          FROM unnest(p_old_unit, p_old_id, p_old_timer_op, p_old_removed, v_timer_due_at)
+               w(unit, id, op, removed, due_at)
+         CROSS JOIN LATERAL (
+                SELECT r.ctid FROM converge.timer r WHERE r.due_at = w.due_at AND r.id = w.id OFFSET 0
+               ) t
+         WHERE (w.op <> 0 OR w.removed) AND w.due_at IS NOT NULL AND NOT v_failed[w.unit];
+    END IF;
+    IF p_has[3] THEN
+        SELECT array_agg(c.ctid) INTO v_child_row
+          FROM unnest(p_old_unit, p_old_id, p_old_child_op, p_old_removed, v_child_mark, v_child_parent)
+               w(unit, id, op, removed, mark, parent)
+         CROSS JOIN LATERAL (
+                SELECT r.ctid FROM converge.child r
+                 WHERE r.mark = w.mark AND r.parent = w.parent AND r.id = w.id OFFSET 0
+               ) c
+         WHERE (w.op <> 0 OR w.removed) AND w.mark IS NOT NULL AND NOT v_failed[w.unit];
+    END IF;
+    -- Claims of capped kinds. Most installations cap few kinds or none.
+    v_capped := (p_has[4] OR p_has[9]) AND EXISTS (SELECT 1 FROM converge.kind_policy k WHERE k.max_inflight > 0);
+    IF v_capped AND p_has[4] THEN
+        SELECT array_agg(l.ctid) INTO v_claim_row
+          FROM unnest(p_old_unit, p_old_id, p_old_kind, p_old_claim_op, p_old_removed, v_claim_version)
+               w(unit, id, kind, op, removed, version)
+         CROSS JOIN LATERAL (
+                SELECT r.ctid FROM converge.capped_claim r
+                 WHERE r.kind = w.kind AND r.kind_version = w.version AND r.id = w.id OFFSET 0
+               ) l
+         WHERE (w.op <> 0 OR w.removed) AND w.version IS NOT NULL AND NOT v_failed[w.unit];
+    END IF;
+    IF cardinality(p_cut_unit) > 0 THEN
+        SELECT array_agg(e.ctid) INTO v_edge_row
+          FROM unnest(p_cut_unit, p_cut_dependent, p_cut_upstream) w(unit, dependent, upstream)
+         CROSS JOIN LATERAL (
+                SELECT r.ctid FROM converge.edge r
+                 WHERE r.upstream = w.upstream AND r.dependent = w.dependent OFFSET 0
+               ) e
+         WHERE NOT v_failed[w.unit];
+    END IF;
+    IF v_queue_row IS NOT NULL OR v_timer_row IS NOT NULL OR v_child_row IS NOT NULL OR v_claim_row IS NOT NULL
+       OR v_edge_row IS NOT NULL
+    THEN
+        PERFORM converge.delete_rows(v_queue_row, v_timer_row, v_child_row, v_claim_row, v_edge_row, NULL);
     END IF;
     IF p_has[6] THEN
         INSERT INTO converge.queue (kind, kind_version, priority, due_at, id)
@@ -464,12 +628,6 @@ BEGIN
                w(unit, id, kind, op, removed, version, priority, due_at)
          WHERE w.op = 2 AND NOT w.removed AND NOT v_failed[w.unit];
     END IF;
-    IF p_has[2] THEN
-        DELETE FROM converge.timer t
-         USING unnest(p_old_unit, p_old_id, p_old_timer_op, p_old_removed, v_timer_due_at)
-               w(unit, id, op, removed, due_at)
-         WHERE (w.op <> 0 OR w.removed) AND NOT v_failed[w.unit] AND t.due_at = w.due_at AND t.id = w.id;
-    END IF;
     IF p_has[7] THEN
         INSERT INTO converge.timer (due_at, id)
         SELECT w.due_at, w.id FROM unnest(p_new_unit, p_new_id, p_new_timer_due_at) w(unit, id, due_at)
@@ -479,13 +637,6 @@ BEGIN
           FROM unnest(p_old_unit, p_old_id, p_old_timer_op, p_old_removed, p_old_timer_due_at)
                w(unit, id, op, removed, due_at)
          WHERE w.op = 2 AND NOT w.removed AND NOT v_failed[w.unit];
-    END IF;
-    IF p_has[3] THEN
-        DELETE FROM converge.child c
-         USING unnest(p_old_unit, p_old_id, p_old_child_op, p_old_removed, v_child_mark, v_child_parent)
-               w(unit, id, op, removed, mark, parent)
-         WHERE (w.op <> 0 OR w.removed) AND w.mark IS NOT NULL AND NOT v_failed[w.unit]
-           AND c.mark = w.mark AND c.parent = w.parent AND c.id = w.id;
     END IF;
     IF p_has[8] THEN
         INSERT INTO converge.child (mark, parent, id)
@@ -498,13 +649,7 @@ BEGIN
                w(unit, id, op, removed, mark, parent)
          WHERE w.op = 2 AND NOT w.removed AND NOT v_failed[w.unit];
     END IF;
-    -- Claims of capped kinds. Most installations cap few kinds or none.
-    IF (p_has[4] OR p_has[9]) AND EXISTS (SELECT 1 FROM converge.kind_policy k WHERE k.max_inflight > 0) THEN
-        DELETE FROM converge.capped_claim l
-         USING unnest(p_old_unit, p_old_id, p_old_kind, p_old_claim_op, p_old_removed, v_claim_version)
-               w(unit, id, kind, op, removed, version)
-         WHERE (w.op <> 0 OR w.removed) AND w.version IS NOT NULL AND NOT v_failed[w.unit]
-           AND l.kind = w.kind AND l.kind_version = w.version AND l.id = w.id;
+    IF v_capped AND p_has[9] THEN
         INSERT INTO converge.capped_claim (kind, kind_version, id)
         SELECT w.kind, w.version, w.id
           FROM (SELECT n.unit, n.id, n.kind, n.version
@@ -518,11 +663,6 @@ BEGIN
           JOIN converge.kind_policy k ON k.kind = w.kind AND k.kind_version = w.version AND k.max_inflight > 0
          WHERE NOT v_failed[w.unit];
     END IF;
-    IF cardinality(p_cut_unit) > 0 THEN
-        DELETE FROM converge.edge e
-         USING unnest(p_cut_unit, p_cut_dependent, p_cut_upstream) w(unit, dependent, upstream)
-         WHERE e.upstream = w.upstream AND e.dependent = w.dependent AND NOT v_failed[w.unit];
-    END IF;
     IF cardinality(p_link_unit) > 0 THEN
         INSERT INTO converge.edge (upstream, dependent)
         SELECT w.upstream, w.dependent
@@ -533,9 +673,14 @@ BEGIN
 
     -- Level 5. A name that another transaction took since the check raises 23505: tried again as a whole.
     IF cardinality(p_free_unit) > 0 THEN
-        DELETE FROM converge.names n
-         USING unnest(p_free_unit, p_free_kind, p_free_name, p_free_id) w(unit, kind, name, id)
-         WHERE n.kind = w.kind AND n.name = w.name AND n.id = w.id AND NOT v_failed[w.unit];
+        SELECT array_agg(n.ctid) INTO v_name_row
+          FROM unnest(p_free_unit, p_free_kind, p_free_name, p_free_id) w(unit, kind, name, id)
+         CROSS JOIN LATERAL (
+                SELECT m.ctid FROM converge.names m
+                 WHERE m.kind = w.kind AND m.name = w.name AND m.id = w.id OFFSET 0
+               ) n
+         WHERE NOT v_failed[w.unit];
+        PERFORM converge.delete_rows(NULL, NULL, NULL, NULL, NULL, v_name_row);
     END IF;
     IF cardinality(p_take_unit) > 0 THEN
         INSERT INTO converge.names (kind, name, id)
@@ -543,7 +688,7 @@ BEGIN
           FROM unnest(p_take_unit, p_take_kind, p_take_name, p_take_id) w(unit, kind, name, id)
          WHERE NOT v_failed[w.unit]
            AND (NOT v_own OR NOT EXISTS (
-                SELECT 1 FROM converge.names n WHERE n.kind = w.kind AND n.name = w.name AND n.id = w.id));
+                SELECT 1 FROM converge.names n WHERE n.kind = w.kind AND n.name = w.name AND n.id = w.id OFFSET 0));
     END IF;
     IF cardinality(p_policy_unit) > 0 THEN
         SELECT array_agg(w.kind), array_agg(w.version) INTO v_newly_kind, v_newly_version
@@ -595,14 +740,12 @@ BEGIN
     -- Level 7: the log lock, held until this transaction has ended. The read of the last batch must stay a
     -- statement of its own.
     PERFORM pg_advisory_xact_lock(4850371921000);
-    SELECT b.first_position + b.count AS next_position, b.committed_at, b.chain INTO v_last
-      FROM converge.append_batch b ORDER BY b.first_position DESC LIMIT 1;
-    SELECT p.last_position INTO v_room FROM converge.event_partition p ORDER BY p.last_position DESC LIMIT 1;
+    SELECT e.next_position, e.committed_at, e.chain, e.room INTO v_last FROM converge.end_of_log() e;
     IF EXISTS (SELECT 1 FROM converge.batch_fence f WHERE f.batch_id = p_batch_id) THEN
         RAISE EXCEPTION 'the batch was given up' USING ERRCODE = 'CV003';
     END IF;
     first_position := COALESCE(v_last.next_position, 1);
-    IF first_position + event_count - 1 > COALESCE(v_room, 0) THEN
+    IF first_position + event_count - 1 > COALESCE(v_last.room, 0) THEN
         RAISE EXCEPTION 'the last partition of the log is full' USING ERRCODE = 'CV001';
     END IF;
     v_now := GREATEST(clock_timestamp(), v_last.committed_at);

@@ -6,7 +6,8 @@
 //! ```
 //!
 //! The database is a scratch one: its schemas `converge`, `projections` and `bench_floor` are dropped first.
-//! Batches are built while the clock stands still; encoding them is in the time, as it is part of the call.
+//! `APPEND_BENCH_KEEP` keeps what is there and leaves the floor out; `APPEND_BENCH_SQL` is run before the product's part,
+//! for experiments with its tables. Batches are built while the clock stands still; encoding them is in the time, as it is part of the call.
 #![expect(clippy::unwrap_used, reason = "a tool for developers stops at the first surprise")]
 
 use converge_domain::resource::{
@@ -41,13 +42,23 @@ async fn main() {
     let mut number = |default: usize| args.next().map_or(default, |word| word.parse().unwrap());
     let (n, batch, lanes, rounds) = (number(40_000), number(500), number(2), number(1));
     for _ in 0..rounds {
-        floor(&url, n, batch, lanes).await;
+        if !keep() {
+            floor(&url, n, batch, lanes).await;
+        }
         product(&url, n, batch, lanes).await;
     }
 }
 
+/// Whether to append to what an earlier run (or a filling by hand) left, without the floor.
+fn keep() -> bool {
+    std::env::var_os("APPEND_BENCH_KEEP").is_some()
+}
+
 async fn reset(url: &str) -> PgConnection {
     let mut admin = PgConnection::connect(url).await.unwrap();
+    if keep() {
+        return admin;
+    }
     for schema in ["converge", "projections", "bench_floor"] {
         admin.execute(format!("DROP SCHEMA IF EXISTS {schema} CASCADE").as_str()).await.unwrap();
     }
@@ -147,7 +158,11 @@ async fn step(leaves: &mut [Leaf], session: SessionId, step: usize, first: usize
 fn declare(id: AggregateId, number: usize, at: Timestamp) -> ResourceCommand {
     ResourceCommand::Declare(Box::new(Declare {
         id: ResourceId(id.0),
-        reference: ResourceRef::new("bench-leaf", format!("leaf-{number:08}")),
+        // Names of an earlier run may be taken.
+        reference: ResourceRef::new(
+            "bench-leaf",
+            format!("leaf-{number:04}-{:04x}", id.0.as_u128() & 0xffff_ffff),
+        ),
         kind_version: 1,
         spec: Arc::new(serde_json::json!({"cidr": "10.0.0.0/16", "size": number, "region": "eu-central-1"})),
         labels: BTreeMap::from([

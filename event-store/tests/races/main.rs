@@ -10,6 +10,7 @@ mod listening;
 mod locks;
 mod order;
 mod partitions;
+mod plans;
 #[path = "../support/mod.rs"]
 mod support;
 
