@@ -40,7 +40,7 @@ SELECT DISTINCT claim_session FROM converge.head WHERE claim_session IS NOT NULL
 -- such an append has ended and the walk (a new statement) sees its claims; or it comes later, finds the row gone, and
 -- writes it again. A session without a row therefore has no claims, and nothing is walked for it.
 CREATE FUNCTION converge.claims_of(p_session uuid, p_limit bigint) RETURNS SETOF uuid
-LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog AS $$
+LANGUAGE plpgsql VOLATILE SET enable_seqscan = on SET search_path = pg_catalog AS $$
 BEGIN
     PERFORM pg_advisory_xact_lock(485037193, hashtext(p_session::text));
     IF NOT EXISTS (SELECT 1 FROM converge.claimant c WHERE c.session = p_session) THEN
