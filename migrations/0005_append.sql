@@ -119,11 +119,11 @@ BEGIN
     SELECT p.last_position INTO room FROM converge.event_partition p ORDER BY p.last_position DESC LIMIT 1;
 END $$;
 
--- Updates and removes heads at their addresses, in the order of the arrays; returns how many it updated. A head that moved has
--- another address, or another sequence once its writer has committed: it is left alone.
+-- Updates and removes heads at their addresses, in the order of the arrays; returns how many it updated. A head that
+-- moved has another address, or another sequence once its writer has committed: it is left alone.
 --
--- Locks: the heads, in the order of the arrays. Every way to a head but by its address is disabled, so the arrays are walked and
--- nothing else.
+-- Locks: the heads, in the order of the arrays. Every way to a head but by its address is disabled, so the arrays are
+-- walked and nothing else.
 CREATE FUNCTION converge.write_heads(
     p_batch_id uuid, p_failed boolean[], p_row tid[], p_unit integer[], p_id uuid[], p_expected bigint[],
     p_sequence bigint[], p_version smallint[], p_phase smallint[], p_standing smallint[], p_subtree smallint[],
@@ -230,7 +230,7 @@ DO $$ BEGIN EXECUTE format('DROP FUNCTION %s', 'converge.append'::regproc::regpr
 -- heads to lock, as runs of one mode. They are locked first, then everything is checked.
 --   Any other batch sends none. Its heads are read without a lock, and the UPDATE that writes them, in the order of
 -- ids, takes their locks and compares their sequences again. Sequences rise with every write, so a head that
--- still has the sequence that was read is the version that was read, the keys of its narrow rows included. If one moved in
+-- still has the sequence that was read is the version that was read, the keys of its narrow rows and its address included. If one moved in
 -- between, the UPDATE skips it, the count is short, and the call raises CV004: nothing is written, and the store calls
 -- again with the heads to lock, which tells the units apart. The proof about names above needs "lock, then check" of the
 -- batch that frees one, and nothing of the batch that takes it. A removal would lock heads in a second pass
@@ -402,8 +402,8 @@ BEGIN
 
     -- The heads as they are, and the keys of their narrow rows, each array in the order of `p_old_id`.
     IF cardinality(p_old_id) > 0 THEN
-        SELECT array_agg(h.ctid), array_agg(COALESCE(h.sequence, 0)), array_agg(h.queue_version), array_agg(h.queue_priority),
-               array_agg(h.queue_due_at), array_agg(h.timer_due_at), array_agg(h.child_mark),
+        SELECT array_agg(h.ctid), array_agg(COALESCE(h.sequence, 0)), array_agg(h.queue_version),
+               array_agg(h.queue_priority), array_agg(h.queue_due_at), array_agg(h.timer_due_at), array_agg(h.child_mark),
                array_agg(h.child_parent), array_agg(h.claim_version)
           INTO v_row, v_sequence, v_queue_version, v_queue_priority, v_queue_due_at, v_timer_due_at, v_child_mark,
                v_child_parent, v_claim_version
@@ -527,11 +527,8 @@ BEGIN
             p_old_child_op, p_old_child_mark, p_old_child_parent, p_old_claim_op, p_old_claim_version,
             p_old_claim_session);
         IF cardinality(p_run_end) = 0 THEN
-            IF cardinality(conflict_unit) = 0 THEN
-                v_count := cardinality(p_old_id);
-            ELSE
-                SELECT count(*) INTO v_count FROM unnest(p_old_unit) w(unit) WHERE NOT v_failed[w.unit];
-            END IF;
+            SELECT count(*) INTO v_count FROM unnest(p_old_unit, p_old_removed) w(unit, removed)
+             WHERE NOT w.removed AND NOT v_failed[w.unit];
             IF v_written <> v_count THEN
                 RAISE EXCEPTION 'a head moved after it was read' USING ERRCODE = 'CV004';
             END IF;

@@ -328,6 +328,23 @@ pub async fn a_removed_head_takes_its_narrow_rows_along(store: Any) {
     assert_eq!(store.read_stream(a, Sequence(0), 10).await.unwrap().len(), 2);
 }
 
+pub async fn an_aggregate_that_comes_and_goes_in_one_batch_leaves_its_events_alone(store: Any) {
+    let (a, b) = (id(), id());
+    let gone = |builder: Builder, unit, a| {
+        builder.write_with(unit, a, 0, |head, rows| {
+            (head.name, rows.head_removed) = ("gone".to_owned(), true);
+        })
+    };
+    put(&store, gone(Builder::default(), 0, a)).await;
+    assert_eq!(store.heads(&[a]).await.unwrap(), []);
+    assert_eq!(store.read_stream(a, Sequence(0), 10).await.unwrap().len(), 1);
+    // Over a head that exists it loses, and its neighbour does not.
+    put(&store, Builder::default().write(0, b, 0)).await;
+    let batch = gone(Builder::default(), 0, b).write(1, id(), 0).batch;
+    assert_eq!(conflicts(&store, &batch).await, [conflict(0, ConflictKind::Head)]);
+    assert_eq!(store.heads(&[b]).await.unwrap().len(), 1);
+}
+
 pub async fn narrow_rows_follow_their_aggregate(store: Any) {
     let (kind, far) = (KindRef::new("vpc", 1), store.now().await.unwrap().plus_ms(3_600_000));
     let row = |id: AggregateId, priority, due_at| {

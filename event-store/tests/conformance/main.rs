@@ -43,6 +43,7 @@ conformance!(
     a_cap_counts_live_claims_and_those_before_it_in_the_batch,
     a_cap_that_comes_late_counts_the_claims_that_live_already,
     a_removed_head_takes_its_narrow_rows_along,
+    an_aggregate_that_comes_and_goes_in_one_batch_leaves_its_events_alone,
     narrow_rows_follow_their_aggregate,
     a_batch_of_lost_units_leaves_no_trace,
     a_committed_batch_is_found_and_an_unknown_one_can_never_commit,
