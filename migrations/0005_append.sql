@@ -229,12 +229,14 @@ DO $$ BEGIN EXECUTE format('DROP FUNCTION %s', 'converge.append'::regproc::regpr
 -- TWO WAYS THROUGH LEVEL 2. A batch with guards over heads, with heads to remove or with names to free sends the
 -- heads to lock, as runs of one mode. They are locked first, then everything is checked.
 --   Any other batch sends none. Its heads are read without a lock, and the UPDATE that writes them, in the order of
--- ids, takes their locks and compares their sequences again. Sequences rise with every write, so a head that
--- still has the sequence that was read is the version that was read, the keys of its narrow rows and its address included. If one moved in
--- between, the UPDATE skips it, the count is short, and the call raises CV004: nothing is written, and the store calls
--- again with the heads to lock, which tells the units apart. The proof about names above needs "lock, then check" of the
--- batch that frees one, and nothing of the batch that takes it. A removal would lock heads in a second pass
--- over the ids, out of order. Nothing else that is checked hangs on the lock of a written head.
+-- ids, takes their locks and compares their sequences again, before anything else is written. Sequences rise with every
+-- write, so a head that still has the sequence that was read is the version that was read, its address and the keys of
+-- its narrow rows included. If one moved in between, the UPDATE skips it, the count is short, and the call raises CV004:
+-- nothing is written, and the store calls again with the heads to lock, which tells the units apart. The proof about
+-- names above needs "lock, then check" of the batch that frees one, and nothing of the batch that takes it. A removal
+-- would lock heads in a second pass over the ids, out of order. Nothing else that is checked hangs on the lock of a
+-- written head. (An address may be given to another row only after the old version is dead to all and vacuumed, and the
+-- update compares the id as well.)
 --
 -- WHY GUARDS SEE EVERY COMMITTED FACT. Under READ COMMITTED each statement of a volatile function has a snapshot
 -- of its own. Guards are checked in a statement that begins after all locks of level 2 are held. A transaction
@@ -400,7 +402,8 @@ BEGIN
         v_start := p_run_end[i] + 1;
     END LOOP;
 
-    -- The heads as they are, and the keys of their narrow rows, each array in the order of `p_old_id`.
+    -- The heads as they are, and the keys of their narrow rows. LATERAL leaves a walk over the ids in their order as the
+    -- only plan, so each array is in the order of `p_old_id`.
     IF cardinality(p_old_id) > 0 THEN
         SELECT array_agg(h.ctid), array_agg(COALESCE(h.sequence, 0)), array_agg(h.queue_version),
                array_agg(h.queue_priority), array_agg(h.queue_due_at), array_agg(h.timer_due_at), array_agg(h.child_mark),
