@@ -4,7 +4,7 @@
 //! which is PostgreSQL in the product ([`postgres::PgStore`]) and a struct in tests ([`memory::MemoryStore`]).
 //!
 //! Invariants:
-//! * positions are dense and in commit order (argued in `migrations/0004_append.sql`);
+//! * positions are dense and in commit order (argued in `migrations/0005_append.sql`);
 //! * a batch is written by one server call, so no lock outlives a round trip;
 //! * a failure is *known failed* or *outcome unknown*, and an unknown outcome is resolved before anything else
 //!   happens with its batch.

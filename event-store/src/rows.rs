@@ -43,7 +43,7 @@ pub struct InlineRows {
     pub queue: Option<Option<QueueRow>>,
     /// The timer row: `Some(None)` deletes it.
     pub timer: Option<Option<TimerRow>>,
-    /// The live claim row: `Some(None)` deletes it.
+    /// The live claim, kept on the head and counted where the kind is capped: `Some(None)` ends it.
     pub claim: Option<Option<ClaimRow>>,
     /// The kind's policy row; upserted.
     pub policy: Option<PolicyRow>,

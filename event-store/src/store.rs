@@ -283,9 +283,10 @@ pub trait Store: Send + Sync + 'static {
     ) -> Result<Vec<crate::rows::TimerRow>, StoreError>;
     /// Milliseconds until the next timer after `after`, on the database's clock; None: there is none.
     async fn next_timer_in_ms(&self, after: Timestamp) -> Result<Option<i64>, StoreError>;
-    /// How many claims of a kind version are live.
+    /// How many claims of a kind version are live; 0 if its policy does not cap it, as nobody counts them then.
     async fn live_claims(&self, kind: &KindRef) -> Result<u64, StoreError>;
-    /// Live claims made under a session, by id.
+    /// Live claims made under a session, by id. May walk over every head, so it is for sessions that are dead. One that
+    /// holds none is then no claimant any more.
     async fn claims_of(&self, session: SessionId, limit: u32) -> Result<Vec<ResourceId>, StoreError>;
 
     /// Upserts the member row with the database's time; returns that time.
@@ -293,7 +294,8 @@ pub trait Store: Send + Sync + 'static {
     /// All members with the age of their last beat in milliseconds.
     async fn members(&self) -> Result<Vec<(Member, i64)>, StoreError>;
     async fn remove_member(&self, session: SessionId) -> Result<(), StoreError>;
-    /// Sessions that still hold claims but have no live member row (dead for `dead_ms`, or gone).
+    /// Sessions that have no live member row (dead for `dead_ms`, or gone) and may still hold claims: every one that does,
+    /// and those that were not found out by [`Self::claims_of`] since their last one ended.
     async fn dead_sessions(&self, dead_ms: i64) -> Result<Vec<SessionId>, StoreError>;
 
     /// Staged composer output: frames of items, keyed by claim. Unlogged: lost by a database crash, then

@@ -10,5 +10,6 @@ UNION ALL SELECT 'edge', concat_ws(' | ', upstream, dependent) FROM converge.edg
 UNION ALL SELECT 'child', concat_ws(' | ', mark, parent, id) FROM converge.child
 UNION ALL SELECT 'queue', concat_ws(' | ', kind, kind_version, priority, due_at, id) FROM converge.queue
 UNION ALL SELECT 'timer', concat_ws(' | ', due_at, id) FROM converge.timer
-UNION ALL SELECT 'claim', concat_ws(' | ', kind, kind_version, session, id) FROM converge.claim
+UNION ALL SELECT 'claim', concat_ws(' | ', kind, claim_version, claim_session, id) FROM converge.head
+           WHERE claim_session IS NOT NULL
 UNION ALL SELECT 'kind_policy', concat_ws(' | ', kind, kind_version, max_inflight) FROM converge.kind_policy

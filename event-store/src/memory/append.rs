@@ -302,6 +302,7 @@ impl Tables {
         }
         if let Some((kind, session)) = &claim {
             self.claims.insert((*session, id));
+            self.claimants.insert(*session);
             *self.claims_of_kind.entry(kind.clone()).or_default() += 1;
         }
         if let Some(parent) = head.parent {

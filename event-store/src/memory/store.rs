@@ -205,13 +205,19 @@ impl Store for MemoryStore {
     }
 
     async fn live_claims(&self, kind: &KindRef) -> Result<u64, StoreError> {
-        Ok(self.tables().claims_of_kind.get(kind).copied().unwrap_or(0))
+        let tables = self.tables();
+        let capped = tables.policies.get(kind).is_some_and(|cap| *cap > 0);
+        Ok(tables.claims_of_kind.get(kind).copied().filter(|_| capped).unwrap_or(0))
     }
 
     async fn claims_of(&self, session: SessionId, limit: u32) -> Result<Vec<ResourceId>, StoreError> {
-        let tables = self.tables();
+        let mut tables = self.tables();
         let claims = tables.claims.range((session, NIL)..).take_while(|(of, _)| *of == session);
-        Ok(claims.take(limit as usize).map(|(_, id)| *id).collect())
+        let claims: Vec<ResourceId> = claims.take(limit as usize).map(|(_, id)| *id).collect();
+        if claims.is_empty() {
+            tables.claimants.remove(&session);
+        }
+        Ok(claims)
     }
 
     async fn beat(&self, member: &Member) -> Result<Timestamp, StoreError> {
@@ -233,11 +239,10 @@ impl Store for MemoryStore {
     async fn dead_sessions(&self, dead_ms: i64) -> Result<Vec<SessionId>, StoreError> {
         let now = self.now_ms();
         let tables = self.tables();
-        let holding: BTreeSet<SessionId> = tables.claims.iter().map(|(session, _)| *session).collect();
         let dead = |session: &SessionId| {
             tables.members.get(session).is_none_or(|(_, beat_at)| now.0 - beat_at.0 >= dead_ms)
         };
-        Ok(holding.into_iter().filter(dead).collect())
+        Ok(tables.claimants.iter().copied().filter(dead).collect())
     }
 
     async fn stage(

@@ -51,6 +51,8 @@ pub(super) struct Tables {
     pub queue: BTreeSet<(KindRef, i16, Timestamp, ResourceId)>,
     pub timers: BTreeSet<(Timestamp, ResourceId)>,
     pub claims: BTreeSet<(SessionId, ResourceId)>,
+    /// Sessions that may hold claims.
+    pub claimants: BTreeSet<SessionId>,
     pub claims_of_kind: HashMap<KindRef, u64>,
     pub policies: HashMap<KindRef, i32>,
     pub commands: HashSet<CommandId>,

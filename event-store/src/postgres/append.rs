@@ -1,7 +1,7 @@
 //! The append call and the look-up of its outcome.
 
 use super::columns::Columns;
-use super::errors::{PARTITION_FULL, classify, classify_append, sqlstate};
+use super::errors::{HEAD_MOVED, PARTITION_FULL, classify, classify_append, sqlstate};
 use super::{APPENDERS_IDLE_MAX, PgStore, run};
 use crate::store::{Appended, Batch, ConflictKind, StoreError, UnitConflict};
 use converge_domain::{BatchId, Position, Timestamp};
@@ -12,8 +12,22 @@ use std::sync::atomic::Ordering;
 
 impl PgStore {
     /// Writes `batch` in one server call.
+    ///
+    /// In two, where a head moved between its read and its update in a batch that sent no locks: the first call wrote
+    /// nothing then, and the second locks first, so that it can tell the units that lost from the others.
     pub(super) async fn append_batch(&self, batch: &Batch) -> Result<Appended, StoreError> {
-        let columns = Columns::encode(batch, self.codec.as_ref())?;
+        match self.append_once(batch, false).await {
+            Err(Failed::Moved) => self.append_once(batch, true).await.map_err(|failed| match failed {
+                Failed::Moved => StoreError::Retry("a head moved though it was locked".to_owned()),
+                Failed::Store(error) => error,
+            }),
+            Err(Failed::Store(error)) => Err(error),
+            Ok(appended) => Ok(appended),
+        }
+    }
+
+    async fn append_once(&self, batch: &Batch, lock: bool) -> Result<Appended, Failed> {
+        let columns = Columns::encode(batch, self.codec.as_ref(), lock)?;
         let mut connection = self.appender().await?;
         // Past this point a failure may hide a commit.
         //
@@ -31,15 +45,17 @@ impl PgStore {
                 Ok(appended)
             }
             Err(error) => {
-                let full = sqlstate(&error).as_deref() == Some(PARTITION_FULL);
+                let code = sqlstate(&error);
                 let error = classify_append(&error, batch.batch_id);
                 if !matches!(error, StoreError::OutcomeUnknown(_)) {
                     self.give_back(connection);
                 }
-                if full {
-                    self.ensure_partition().await?;
+                match code.as_deref() {
+                    Some(HEAD_MOVED) => return Err(Failed::Moved),
+                    Some(PARTITION_FULL) => self.ensure_partition().await?,
+                    _ => {}
                 }
-                Err(error)
+                Err(error.into())
             }
         }
     }
@@ -105,51 +121,85 @@ impl PgStore {
     }
 }
 
+/// Why a call did not write.
+enum Failed {
+    /// A head moved between its read and its update.
+    Moved,
+    Store(StoreError),
+}
+
+impl From<StoreError> for Failed {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+/// Binds in the order of the function's parameters.
 fn bind<'q>(
     query: Query<'q, Postgres, PgArguments>,
     batch_id: BatchId,
-    columns: Columns,
+    columns: Columns<'q>,
 ) -> Query<'q, Postgres, PgArguments> {
-    let Columns { units, locks, cap_kind, cap_version, heads, taken, freed, linked, cut, .. } = columns;
-    let Columns { policies, guards, capped_unit, capped_index, command_unit, command_id, events, .. } =
-        columns;
+    let Columns { units, sessions, locks, cap_kind, cap_version, new, old, has, .. } = columns;
+    let Columns { taken, freed, linked, cut, policies, guards, .. } = columns;
+    let Columns { capped_unit, capped_index, command_unit, command_id, events, .. } = columns;
     query
         .bind(batch_id.0)
         .bind(units)
+        .bind(sessions)
+        .bind(cap_kind)
+        .bind(cap_version)
         .bind(locks.ids)
         .bind(locks.run_ends)
         .bind(locks.run_exclusive)
-        .bind(cap_kind)
-        .bind(cap_version)
-        .bind(heads.unit)
-        .bind(heads.id)
-        .bind(heads.aggregate_type)
-        .bind(heads.expected)
-        .bind(heads.sequence)
-        .bind(heads.kind)
-        .bind(heads.kind_version)
-        .bind(heads.name)
-        .bind(heads.parent)
-        .bind(heads.phase)
-        .bind(heads.standing)
-        .bind(heads.subtree)
-        .bind(heads.pass_id)
-        .bind(heads.outward)
-        .bind(heads.state)
-        .bind(heads.removed)
-        .bind(heads.queue_op)
-        .bind(heads.queue_version)
-        .bind(heads.queue_priority)
-        .bind(heads.queue_due_at)
-        .bind(heads.timer_op)
-        .bind(heads.timer_due_at)
-        .bind(heads.child_op)
-        .bind(heads.child_mark)
-        .bind(heads.child_parent)
-        .bind(heads.claim_op)
-        .bind(heads.claim_version)
-        .bind(heads.claim_session)
-        .bind(heads.has)
+        .bind(new.stored.unit)
+        .bind(new.stored.id)
+        .bind(new.aggregate_type)
+        .bind(new.stored.sequence)
+        .bind(new.stored.kind)
+        .bind(new.stored.kind_version)
+        .bind(new.name)
+        .bind(new.parent)
+        .bind(new.stored.phase)
+        .bind(new.stored.standing)
+        .bind(new.stored.subtree)
+        .bind(new.stored.pass_id)
+        .bind(new.stored.outward)
+        .bind(new.stored.state)
+        .bind(new.narrow.queue_version)
+        .bind(new.narrow.queue_priority)
+        .bind(new.narrow.queue_due_at)
+        .bind(new.narrow.timer_due_at)
+        .bind(new.narrow.child_mark)
+        .bind(new.narrow.child_parent)
+        .bind(new.narrow.claim_version)
+        .bind(new.narrow.claim_session)
+        .bind(old.stored.unit)
+        .bind(old.stored.id)
+        .bind(old.expected)
+        .bind(old.stored.sequence)
+        .bind(old.stored.kind)
+        .bind(old.stored.kind_version)
+        .bind(old.stored.phase)
+        .bind(old.stored.standing)
+        .bind(old.stored.subtree)
+        .bind(old.stored.pass_id)
+        .bind(old.stored.outward)
+        .bind(old.stored.state)
+        .bind(old.removed)
+        .bind(old.queue_op)
+        .bind(old.narrow.queue_version)
+        .bind(old.narrow.queue_priority)
+        .bind(old.narrow.queue_due_at)
+        .bind(old.timer_op)
+        .bind(old.narrow.timer_due_at)
+        .bind(old.child_op)
+        .bind(old.narrow.child_mark)
+        .bind(old.narrow.child_parent)
+        .bind(old.claim_op)
+        .bind(old.narrow.claim_version)
+        .bind(old.narrow.claim_session)
+        .bind(has)
         .bind(taken.unit)
         .bind(taken.kind)
         .bind(taken.name)
@@ -186,7 +236,7 @@ fn bind<'q>(
         .bind(events.event_version)
         .bind(events.payload)
         .bind(events.metadata)
-        .bind(events.digest)
+        .bind(events.digests)
 }
 
 fn decode_place(row: &PgRow) -> Result<(Position, u64, Timestamp), sqlx::Error> {

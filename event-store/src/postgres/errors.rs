@@ -6,6 +6,9 @@ use converge_domain::BatchId;
 /// `append` found the last partition full.
 pub(super) const PARTITION_FULL: &str = "CV001";
 
+/// A head moved between the read and the update of an `append` that sent no locks.
+pub(super) const HEAD_MOVED: &str = "CV004";
+
 /// The SQLSTATE of an error that the server reported.
 pub(super) fn sqlstate(error: &sqlx::Error) -> Option<String> {
     error.as_database_error().and_then(|error| error.code()).map(|code| code.into_owned())
@@ -21,7 +24,7 @@ pub(super) fn classify(error: &sqlx::Error) -> StoreError {
                 // A race that the checks of `append` cannot see: the loser's next attempt sees the winner. Any
                 // other unique key of ours is a data error, as repeating would not help.
                 "23505" if is_race(database.constraint()) => StoreError::Retry(text),
-                "40001" | "40P01" | "55P03" | PARTITION_FULL => StoreError::Retry(text),
+                "40001" | "40P01" | "55P03" | PARTITION_FULL | HEAD_MOVED => StoreError::Retry(text),
                 // Unavailable: 08, 53, 57, 25006, and everything unexpected (a missing function, a lost right). Nothing was
                 // written, and a person may mend it while we back off; only data errors are the batch's own fault.
                 _ if code.starts_with("22") || code.starts_with("23") => StoreError::Data(text),

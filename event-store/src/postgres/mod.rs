@@ -97,6 +97,11 @@ impl PgStore {
             ("tcp_user_timeout", "10s"),
             ("default_transaction_isolation", "read\\ committed"),
             ("statement_timeout", timeout.as_str()),
+            // Every read has an index, and its plan is kept by the connection: one made while a table or a new partition was
+            // empty must not read it as a whole once it is full. What does walk a table says so itself.
+            ("enable_seqscan", "off"),
+            // Compiling such plans takes longer than running them.
+            ("jit", "off"),
         ]);
         let lock_timeout = format!("{}ms", options.lock_timeout_ms);
         let append_options = guarded.clone().options([

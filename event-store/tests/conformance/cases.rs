@@ -271,6 +271,42 @@ pub async fn a_cap_counts_live_claims_and_those_before_it_in_the_batch(store: An
     assert!(passes(&store, Guard::UnderCap { kind }).await);
 }
 
+pub async fn a_cap_that_comes_late_counts_the_claims_that_live_already(store: Any) {
+    let (kind, session) = (KindRef::new("vpc", 1), SessionId(Uuid::new_v4()));
+    let policy = |max_inflight| {
+        let policy = PolicyRow { kind: kind.clone(), max_inflight };
+        move |_: &mut _, rows: &mut converge_event_store::InlineRows| rows.policy = Some(policy)
+    };
+    let under_cap = || Guard::UnderCap { kind: kind.clone() };
+    let [the_kind, a, b, c] = [(); 4].map(|()| id());
+    let claims = |builder: Builder, unit, a, at| {
+        builder.write_with(unit, a, at, |_, rows| rows.claim = claim(a, &kind, session))
+    };
+    let ends =
+        |builder: Builder, unit, a, at| builder.write_with(unit, a, at, |_, rows| rows.claim = Some(None));
+    put(&store, Builder::default().write_with(0, the_kind, 0, policy(0))).await;
+    put(&store, claims(claims(Builder::default(), 0, a, 0), 1, b, 0)).await;
+    assert_eq!(store.live_claims(&kind).await.unwrap(), 0);
+    // The cap comes in the batch of one more claim.
+    put(&store, claims(Builder::default(), 0, c, 0).write_with(1, the_kind, 1, policy(3))).await;
+    assert_eq!(store.live_claims(&kind).await.unwrap(), 3);
+    assert!(!passes(&store, under_cap()).await);
+    put(&store, ends(Builder::default(), 0, a, 1)).await;
+    assert_eq!(store.live_claims(&kind).await.unwrap(), 2);
+    assert!(passes(&store, under_cap()).await);
+    // A claim that ends while nobody counts does not come back with the next cap.
+    put(&store, Builder::default().write_with(0, the_kind, 2, policy(0))).await;
+    assert_eq!(store.live_claims(&kind).await.unwrap(), 0);
+    put(&store, ends(Builder::default(), 0, b, 1)).await;
+    put(&store, Builder::default().write_with(0, the_kind, 3, policy(1))).await;
+    assert_eq!(store.live_claims(&kind).await.unwrap(), 1);
+    assert!(!passes(&store, under_cap()).await);
+    // A policy that only changes its number keeps the count.
+    put(&store, Builder::default().write_with(0, the_kind, 4, policy(2))).await;
+    assert_eq!(store.live_claims(&kind).await.unwrap(), 1);
+    assert!(passes(&store, under_cap()).await);
+}
+
 pub async fn a_removed_head_takes_its_narrow_rows_along(store: Any) {
     let (a, parent, kind) = (id(), id(), KindRef::new("vpc", 1));
     let session = SessionId(Uuid::new_v4());
@@ -290,6 +326,23 @@ pub async fn a_removed_head_takes_its_narrow_rows_along(store: Any) {
     assert_eq!(store.unsettled(None, 10).await.unwrap(), []);
     assert_eq!(store.claims_of(session, 10).await.unwrap(), []);
     assert_eq!(store.read_stream(a, Sequence(0), 10).await.unwrap().len(), 2);
+}
+
+pub async fn an_aggregate_that_comes_and_goes_in_one_batch_leaves_its_events_alone(store: Any) {
+    let (a, b) = (id(), id());
+    let gone = |builder: Builder, unit, a| {
+        builder.write_with(unit, a, 0, |head, rows| {
+            (head.name, rows.head_removed) = ("gone".to_owned(), true);
+        })
+    };
+    put(&store, gone(Builder::default(), 0, a)).await;
+    assert_eq!(store.heads(&[a]).await.unwrap(), []);
+    assert_eq!(store.read_stream(a, Sequence(0), 10).await.unwrap().len(), 1);
+    // Over a head that exists it loses, and its neighbour does not.
+    put(&store, Builder::default().write(0, b, 0)).await;
+    let batch = gone(Builder::default(), 0, b).write(1, id(), 0).batch;
+    assert_eq!(conflicts(&store, &batch).await, [conflict(0, ConflictKind::Head)]);
+    assert_eq!(store.heads(&[b]).await.unwrap().len(), 1);
 }
 
 pub async fn narrow_rows_follow_their_aggregate(store: Any) {
@@ -434,6 +487,27 @@ pub async fn sessions_without_a_beat_that_hold_claims_are_dead(store: Any) {
     assert_eq!(members[0].0, member);
     store.remove_member(sessions[0]).await.unwrap();
     assert_eq!(store.dead_sessions(3_600_000).await.unwrap().len(), 3);
+}
+
+pub async fn a_dead_session_is_named_until_it_is_found_to_hold_nothing(store: Any) {
+    let (kind, [first, second]) = (KindRef::new("vpc", 1), [(); 2].map(|()| SessionId(Uuid::new_v4())));
+    let a = id();
+    let holds = |at, session| {
+        Builder::default().write_with(0, a, at, |_, rows| rows.claim = claim(a, &kind, session))
+    };
+    put(&store, holds(0, first)).await;
+    assert_eq!(store.dead_sessions(1000).await.unwrap(), [first]);
+    assert_eq!(store.claims_of(first, 10).await.unwrap(), [resource(a)]);
+    // A claim that moves belongs to its new session alone.
+    put(&store, holds(1, second)).await;
+    assert_eq!(store.claims_of(first, 10).await.unwrap(), []);
+    assert_eq!(store.dead_sessions(1000).await.unwrap(), [second]);
+    assert_eq!(store.claims_of(second, 10).await.unwrap(), [resource(a)]);
+    put(&store, Builder::default().write_with(0, a, 2, |_, rows| rows.claim = Some(None))).await;
+    assert_eq!(store.claims_of(second, 10).await.unwrap(), []);
+    assert_eq!(store.dead_sessions(1000).await.unwrap(), []);
+    put(&store, holds(3, first)).await;
+    assert_eq!(store.dead_sessions(1000).await.unwrap(), [first]);
 }
 
 pub async fn staged_items_come_back_in_order_and_replace_themselves(store: Any) {

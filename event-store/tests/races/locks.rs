@@ -48,6 +48,24 @@ async fn a_guard_about_rows_sees_those_committed_under_the_lock_it_waited_for() 
     assert_eq!(lost(&waiting.await.unwrap().unwrap()), Some(ConflictKind::Guard));
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_head_that_moves_after_its_read_fails_its_unit_alone() {
+    let database = database().await;
+    let store = store(&database).await;
+    let (mut other, mut watch) = (connect(&database).await, connect(&database).await);
+    let (a, b) = (id(), id());
+    store.append(&Builder::default().write(0, a, 0).write(1, b, 0).batch).await.unwrap();
+    run(&mut other, &format!("BEGIN; UPDATE converge.head SET sequence = 2 WHERE id = '{}'", a.0)).await;
+    // No guards, so no locks before the update: the read sees the old version and the update waits for the new one.
+    let waiting = append(&store, Builder::default().write(0, a, 1).write(1, b, 1).write(2, id(), 0).batch);
+    until_waiting(&mut watch, 1).await;
+    run(&mut other, "COMMIT").await;
+    let appended = waiting.await.unwrap().unwrap();
+    assert_eq!((lost(&appended), appended.conflicts.len()), (Some(ConflictKind::Head), 1));
+    assert_eq!((appended.first.0, appended.count), (3, 2));
+    assert_eq!(store.heads(&[b]).await.unwrap()[0].sequence.0, 2);
+}
+
 /// The parent becomes Ready if no child is unready.
 fn promotion(parent: AggregateId, at: u64) -> Batch {
     Builder::default()

@@ -3,12 +3,14 @@
 #![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
 mod chain;
+mod claims;
 mod cutoff;
 mod heads;
 mod listening;
 mod locks;
 mod order;
 mod partitions;
+mod plans;
 #[path = "../support/mod.rs"]
 mod support;
 
@@ -19,7 +21,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinHandle;
 
-/// The key of the log lock, as in `migrations/0004_append.sql`.
+/// The key of the log lock, as in `migrations/0005_append.sql`.
 const LOG_LOCK: i64 = 4_850_371_921_000;
 
 async fn connect(database: &TestDatabase) -> PgConnection {

@@ -1,18 +1,16 @@
 //! A batch turned into the arrays that `append` takes: one vector per column, in the order of its parameters.
 
+mod heads;
+
+use self::heads::{NewHeads, OldHeads, todo};
 use crate::codec::PayloadCodec;
-use crate::codes::{mark_code, phase_code, standing_code};
+use crate::codes::standing_code;
 use crate::digest::{EventColumns, event_digest};
 use crate::store::{Batch, HeadChange, StoreError, metadata_json};
 use converge_domain::KindRef;
 use converge_domain::guard::Guard;
 use std::collections::{BTreeMap, BTreeSet};
 use uuid::Uuid;
-
-/// What becomes of an aggregate's row in a narrow table.
-const LEAVE: i16 = 0;
-const DELETE: i16 = 1;
-const SET: i16 = 2;
 
 #[derive(Default)]
 pub(super) struct Locks {
@@ -21,46 +19,12 @@ pub(super) struct Locks {
     pub run_exclusive: Vec<bool>,
 }
 
-#[derive(Default)]
-pub(super) struct Heads {
-    pub unit: Vec<i32>,
-    pub id: Vec<Uuid>,
-    pub aggregate_type: Vec<&'static str>,
-    pub expected: Vec<i64>,
-    pub sequence: Vec<i64>,
-    pub kind: Vec<String>,
-    pub kind_version: Vec<i16>,
-    pub name: Vec<String>,
-    pub parent: Vec<Option<Uuid>>,
-    pub phase: Vec<Option<i16>>,
-    pub standing: Vec<Option<i16>>,
-    pub subtree: Vec<Option<i16>>,
-    pub pass_id: Vec<Option<Uuid>>,
-    pub outward: Vec<i64>,
-    pub state: Vec<String>,
-    pub removed: Vec<bool>,
-    pub queue_op: Vec<i16>,
-    pub queue_version: Vec<Option<i16>>,
-    pub queue_priority: Vec<Option<i16>>,
-    pub queue_due_at: Vec<Option<i64>>,
-    pub timer_op: Vec<i16>,
-    pub timer_due_at: Vec<Option<i64>>,
-    pub child_op: Vec<i16>,
-    pub child_mark: Vec<Option<i16>>,
-    pub child_parent: Vec<Option<Uuid>>,
-    pub claim_op: Vec<i16>,
-    pub claim_version: Vec<Option<i16>>,
-    pub claim_session: Vec<Option<Uuid>>,
-    /// Whether there are any: queue, timer, child, claim changes; inserts, updates, removals.
-    pub has: Vec<bool>,
-}
-
 /// `(unit, kind, name, id)` rows.
 #[derive(Default)]
-pub(super) struct Names {
+pub(super) struct Names<'a> {
     pub unit: Vec<i32>,
-    pub kind: Vec<String>,
-    pub name: Vec<String>,
+    pub kind: Vec<&'a str>,
+    pub name: Vec<&'a str>,
     pub id: Vec<Uuid>,
 }
 
@@ -73,9 +37,9 @@ pub(super) struct Edges {
 }
 
 #[derive(Default)]
-pub(super) struct Policies {
+pub(super) struct Policies<'a> {
     pub unit: Vec<i32>,
-    pub kind: Vec<String>,
+    pub kind: Vec<&'a str>,
     pub kind_version: Vec<i16>,
     pub max_inflight: Vec<i32>,
 }
@@ -100,22 +64,26 @@ pub(super) struct Events {
     pub event_version: Vec<String>,
     pub payload: Vec<String>,
     pub metadata: Vec<String>,
-    pub digest: Vec<Vec<u8>>,
+    /// Of 32 bytes each, one behind the other.
+    pub digests: Vec<u8>,
 }
 
 /// All arrays of one call.
 #[derive(Default)]
-pub(super) struct Columns {
+pub(super) struct Columns<'a> {
     pub units: i32,
+    pub sessions: Vec<Uuid>,
     pub locks: Locks,
-    pub cap_kind: Vec<String>,
+    pub cap_kind: Vec<&'a str>,
     pub cap_version: Vec<i16>,
-    pub heads: Heads,
-    pub taken: Names,
-    pub freed: Names,
+    pub new: NewHeads<'a>,
+    pub old: OldHeads<'a>,
+    pub has: Vec<bool>,
+    pub taken: Names<'a>,
+    pub freed: Names<'a>,
     pub linked: Edges,
     pub cut: Edges,
-    pub policies: Policies,
+    pub policies: Policies<'a>,
     pub guards: Guards,
     pub capped_unit: Vec<i32>,
     pub capped_index: Vec<i32>,
@@ -144,22 +112,22 @@ fn version(kind: &KindRef) -> Result<i16, StoreError> {
 /// A guard code that no guard has: the unit fails as if a guard did not hold.
 const NEVER: i16 = 0;
 
-impl Columns {
-    /// Encodes `batch`.
-    pub(super) fn encode(batch: &Batch, codec: &dyn PayloadCodec) -> Result<Self, StoreError> {
+impl<'a> Columns<'a> {
+    /// Encodes `batch`. With `lock` its heads are locked before they are looked at, even if nothing in the batch
+    /// needs that.
+    pub(super) fn encode(batch: &'a Batch, codec: &dyn PayloadCodec, lock: bool) -> Result<Self, StoreError> {
         let mut columns = Self { units: unit_index(batch.units())? - 1, ..Self::default() };
         columns.encode_guards(batch)?;
-        columns.encode_locks(batch)?;
-        // By (kind, name, id): the order in which index entries of new heads and names are made.
-        let mut heads: Vec<&HeadChange> = batch.heads.iter().collect();
-        heads.sort_by(|a, b| {
-            (&a.head.kind, &a.head.name, a.head.id).cmp(&(&b.head.kind, &b.head.name, b.head.id))
-        });
-        for change in heads {
-            columns.encode_head(change)?;
-            columns.encode_rows(change)?;
+        columns.encode_heads(batch)?;
+        columns.has = todo(&columns.new, &columns.old);
+        // What needs locks before its checks is argued in the function.
+        if lock
+            || columns.old.removals()
+            || !columns.freed.unit.is_empty()
+            || columns.guards.id.iter().any(|id| !id.is_nil())
+        {
+            columns.encode_locks(batch)?;
         }
-        columns.encode_has();
         let mut commands = batch.commands.clone();
         commands.sort_by_key(|(unit, id)| (*id, *unit));
         commands.dedup();
@@ -179,8 +147,8 @@ impl Columns {
         Ok(columns)
     }
 
-    fn encode_guards(&mut self, batch: &Batch) -> Result<(), StoreError> {
-        let mut capped: Vec<(i32, &KindRef)> = Vec::new();
+    fn encode_guards(&mut self, batch: &'a Batch) -> Result<(), StoreError> {
+        let mut capped: Vec<(i32, &'a KindRef)> = Vec::new();
         for (unit, guard) in &batch.guards {
             let unit = unit_index(*unit)?;
             match guard {
@@ -201,10 +169,10 @@ impl Columns {
             }
         }
         let policies = batch.heads.iter().filter_map(|change| change.rows.policy.as_ref().map(|p| &p.kind));
-        let kinds: BTreeSet<&KindRef> = capped.iter().map(|(_, kind)| *kind).chain(policies).collect();
+        let kinds: BTreeSet<&'a KindRef> = capped.iter().map(|(_, kind)| *kind).chain(policies).collect();
         let mut index = BTreeMap::new();
         for (at, kind) in (1..).zip(kinds) {
-            self.cap_kind.push(kind.kind.clone());
+            self.cap_kind.push(&kind.kind);
             self.cap_version.push(version(kind)?);
             index.insert(kind, at);
         }
@@ -236,55 +204,43 @@ impl Columns {
         Ok(())
     }
 
-    fn encode_head(&mut self, change: &HeadChange) -> Result<(), StoreError> {
-        let (head, rows, heads) = (&change.head, &change.rows, &mut self.heads);
-        heads.unit.push(unit_index(change.unit)?);
-        heads.id.push(head.id.0);
-        heads.aggregate_type.push(change.aggregate_type.as_str());
-        heads.expected.push(bigint(change.expected.0, "sequence")?);
-        heads.sequence.push(bigint(change.sequence.0, "sequence")?);
-        heads.kind.push(head.kind.clone());
-        heads.kind_version.push(head.kind_version);
-        heads.name.push(head.name.clone());
-        heads.parent.push(head.parent.map(|parent| parent.0));
-        heads.phase.push(head.phase.map(phase_code));
-        heads.standing.push(head.standing.map(standing_code));
-        heads.subtree.push(head.subtree.map(standing_code));
-        heads.pass_id.push(head.pass_id.map(|pass| pass.0));
-        heads.outward.push(head.outward);
-        heads.state.push(if rows.head_removed {
-            // The row goes away; do not ship its state.
-            "null".to_owned()
-        } else {
-            head.state.to_json().map_err(|error| StoreError::Data(error.to_string()))?
-        });
-        heads.removed.push(rows.head_removed);
-
-        let op = |change: Option<bool>| match change {
-            None => LEAVE,
-            Some(false) => DELETE,
-            Some(true) => SET,
+    fn encode_heads(&mut self, batch: &'a Batch) -> Result<(), StoreError> {
+        // A head that comes and goes in one batch leaves events only; there is nothing to insert.
+        let is_new = |change: &&HeadChange| change.expected.0 == 0 && !change.rows.head_removed;
+        let (mut new, mut old): (Vec<&HeadChange>, Vec<&HeadChange>) = batch.heads.iter().partition(is_new);
+        // By (kind, name, id): the order in which index entries of new heads and names are made.
+        let by_name = |a: &&HeadChange, b: &&HeadChange| {
+            let (a, b) = (&a.head, &b.head);
+            (&a.kind, &a.name, a.id).cmp(&(&b.kind, &b.name, b.id))
         };
-        let queue = rows.queue.as_ref().and_then(Option::as_ref);
-        heads.queue_op.push(op(rows.queue.as_ref().map(Option::is_some)));
-        heads.queue_version.push(queue.map(|row| version(&row.kind)).transpose()?);
-        heads.queue_priority.push(queue.map(|row| row.priority));
-        heads.queue_due_at.push(queue.map(|row| row.due_at.0));
-        let timer = rows.timer.as_ref().and_then(Option::as_ref);
-        heads.timer_op.push(op(rows.timer.as_ref().map(Option::is_some)));
-        heads.timer_due_at.push(timer.map(|row| row.due_at.0));
-        let child = rows.child.as_ref().and_then(Option::as_ref);
-        heads.child_op.push(op(rows.child.as_ref().map(Option::is_some)));
-        heads.child_mark.push(child.map(|row| mark_code(row.mark)));
-        heads.child_parent.push(child.map(|row| row.parent.0));
-        let claim = rows.claim.as_ref().and_then(Option::as_ref);
-        heads.claim_op.push(op(rows.claim.as_ref().map(Option::is_some)));
-        heads.claim_version.push(claim.map(|row| version(&row.kind)).transpose()?);
-        heads.claim_session.push(claim.map(|row| row.session.0));
+        new.sort_unstable_by(by_name);
+        for change in new {
+            self.new.push(change)?;
+        }
+        old.sort_unstable_by_key(|change| change.head.id);
+        for change in old {
+            self.old.push(change)?;
+        }
+        // Names, by (kind, name), of heads old and new.
+        let touched = |change: &&HeadChange| {
+            let rows = &change.rows;
+            rows.name_taken.is_some()
+                || rows.name_freed.is_some()
+                || rows.policy.is_some()
+                || !rows.edges_added.is_empty()
+                || !rows.edges_removed.is_empty()
+        };
+        let mut named: Vec<&HeadChange> = batch.heads.iter().filter(touched).collect();
+        named.sort_unstable_by(by_name);
+        for change in named {
+            self.encode_rows(change)?;
+        }
+        let claims = batch.heads.iter().filter_map(|change| change.rows.claim.as_ref()?.as_ref());
+        self.sessions = claims.map(|claim| claim.session.0).collect::<BTreeSet<_>>().into_iter().collect();
         Ok(())
     }
 
-    fn encode_rows(&mut self, change: &HeadChange) -> Result<(), StoreError> {
+    fn encode_rows(&mut self, change: &'a HeadChange) -> Result<(), StoreError> {
         let (unit, id, rows) = (unit_index(change.unit)?, change.head.id.0, &change.rows);
         if let Some(name) = &rows.name_taken {
             self.taken.push(unit, &name.kind, &name.name, id);
@@ -300,31 +256,11 @@ impl Columns {
         }
         if let Some(policy) = &rows.policy {
             self.policies.unit.push(unit);
-            self.policies.kind.push(policy.kind.kind.clone());
+            self.policies.kind.push(&policy.kind.kind);
             self.policies.kind_version.push(version(&policy.kind)?);
             self.policies.max_inflight.push(policy.max_inflight);
         }
         Ok(())
-    }
-
-    fn encode_has(&mut self) {
-        let heads = &self.heads;
-        let removal = heads.removed.iter().any(|removed| *removed);
-        let touched = |ops: &[i16]| removal || ops.iter().any(|op| *op != LEAVE);
-        let (mut insert, mut update) = (false, false);
-        for (expected, removed) in heads.expected.iter().zip(&heads.removed) {
-            insert |= *expected == 0 && !removed;
-            update |= *expected != 0 && !removed;
-        }
-        self.heads.has = vec![
-            touched(&heads.queue_op),
-            touched(&heads.timer_op),
-            touched(&heads.child_op),
-            touched(&heads.claim_op),
-            insert,
-            update,
-            removal,
-        ];
     }
 
     fn encode_events(&mut self, batch: &Batch, codec: &dyn PayloadCodec) -> Result<(), StoreError> {
@@ -352,7 +288,7 @@ impl Columns {
             self.events.event_version.push(event_version);
             self.events.payload.push(payload);
             self.events.metadata.push(metadata);
-            self.events.digest.push(digest.to_vec());
+            self.events.digests.extend_from_slice(&digest);
         }
         Ok(())
     }
@@ -391,11 +327,11 @@ impl Guards {
     }
 }
 
-impl Names {
-    fn push(&mut self, unit: i32, kind: &str, name: &str, id: Uuid) {
+impl<'a> Names<'a> {
+    fn push(&mut self, unit: i32, kind: &'a str, name: &'a str, id: Uuid) {
         self.unit.push(unit);
-        self.kind.push(kind.to_owned());
-        self.name.push(name.to_owned());
+        self.kind.push(kind);
+        self.name.push(name);
         self.id.push(id);
     }
 
