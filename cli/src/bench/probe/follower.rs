@@ -1,5 +1,5 @@
-//! One subscriber that follows all the while: a few names from the start, the middle and the end of the run, which costs the
-//! engine about a hundredth, or everything, which costs it a tenth.
+//! One subscriber that follows all the while: a few names from the start, the middle and the end of the run, or everything.
+//! The server looks at every event for either, and sends what is asked for; `docs/benchmarks.md` has what that costs.
 
 use std::collections::HashMap;
 
