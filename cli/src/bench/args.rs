@@ -73,6 +73,9 @@ pub(super) struct ProbeArgs {
     /// Questions per second while the clock runs, by turns one resource and one page of resources.
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub probe_rate: u32,
+    /// Follow every event, not only those of some hundred names.
+    #[arg(long)]
+    pub follow_all: bool,
 }
 
 /// How documents are applied.

@@ -77,11 +77,14 @@ async fn measure(
     let meter = Meter::start(server, &processes).await?;
     let grown = trees.grow(&processes, 0, engine.timeout).await?;
     let end = log::end(server).await?;
+    if let Some(probe) = &probe {
+        probe.stop();
+    }
+    let cost = meter.stop(server, args.n).await?;
     let probe = match probe {
-        Some(probe) => Some(probe.stop(end).await?),
+        Some(probe) => Some(probe.probed(server, end).await?),
         None => None,
     };
-    let cost = meter.stop(server, args.n).await?;
 
     let span = trees.check(server, &client, before).await?;
     processes.stop().await?;

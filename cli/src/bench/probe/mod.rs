@@ -1,4 +1,4 @@
-//! Somebody else, while a large run is under way: asks for a resource or a page of them now and then, and follows all that
+//! Somebody else, while a large run is under way: asks for a resource or a page of them now and then, and follows what
 //! happens. A rate that is bought with an API that does not answer is no rate.
 
 mod follower;
@@ -46,26 +46,30 @@ impl Probe {
         }
         let stop = CancellationToken::new();
         let from = super::log::end(server).await?;
-        let follower = Follower::start(processes.http(), from, stop.clone()).await?;
-        let questions = Questions::start(
-            processes.client()?,
-            probe.probe_rate,
-            engine.seed,
-            n,
-            Arc::new(target),
-            stop.clone(),
-        );
+        let prefixes =
+            if probe.follow_all { Vec::new() } else { sixths(n).map(|at| target(at).prefix).into() };
+        let follower = Follower::start(processes.http(), from, prefixes, stop.clone()).await?;
+        let client = processes.client()?;
+        let questions =
+            Questions::start(client, probe.probe_rate, engine.seed, n, Arc::new(target), stop.clone());
         Ok(Some(Self { stop, questions, follower }))
     }
 
-    /// Stops, now that the log is at `end`.
-    pub async fn stop(self, end: i64) -> anyhow::Result<Probed> {
+    /// Hears and asks no more.
+    pub fn stop(&self) {
         self.stop.cancel();
-        Ok(Probed {
-            questions: self.questions.answers().await?,
-            subscriber: self.follower.followed(end).await?,
-        })
     }
+
+    /// What was seen until it was stopped, when the log was at `end`.
+    pub async fn probed(self, server: &BenchServer, end: i64) -> anyhow::Result<Probed> {
+        let questions = self.questions.answers().await?;
+        Ok(Probed { questions, subscriber: self.follower.followed(server, end).await? })
+    }
+}
+
+/// Places early, in the middle and late among `n`.
+fn sixths(n: u32) -> [u32; 3] {
+    [n / 6, n / 2, n - n / 6 - 1]
 }
 
 impl Probed {
@@ -78,8 +82,11 @@ impl Probed {
             (
                 "subscriber",
                 format!(
-                    "{} events, {} behind at the end; commit to delivery {}",
-                    subscriber.events, subscriber.behind_at_end, subscriber.delivery
+                    "{} events{}, {} behind at the end; commit to delivery {}",
+                    subscriber.events,
+                    if subscriber.all { ", all of them" } else { "" },
+                    subscriber.behind_at_end,
+                    subscriber.delivery
                 ),
             ),
         ];

@@ -70,11 +70,14 @@ async fn measure(args: &ReconcileArgs, server: &BenchServer, floor: Floor) -> an
     phases::wait(&processes, engine.timeout, |phases| phases.of(LEAF, "Ready") == u64::from(args.n)).await?;
     let seconds = start.elapsed().as_secs_f64();
     let end = log::end(server).await?;
+    if let Some(probe) = &probe {
+        probe.stop();
+    }
+    let cost = meter.stop(server, args.n).await?;
     let probe = match probe {
-        Some(probe) => Some(probe.stop(end).await?),
+        Some(probe) => Some(probe.probed(server, end).await?),
         None => None,
     };
-    let cost = meter.stop(server, args.n).await?;
 
     let span = Span::behind(server, before).await?;
     span.once_each("Created", args.n)?;

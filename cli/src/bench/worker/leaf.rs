@@ -39,10 +39,11 @@ impl Provider for Leaf {
         match request.reaction {
             Reaction::Work => {
                 let pause: Pause = request.spec.parse()?;
+                // The pause lies behind the effect: a worker that is killed in it has done what nobody knows of.
+                self.ledger.perform(&request)?;
                 if pause.pause_ms > 0 {
                     tokio::time::sleep(Duration::from_millis(pause.pause_ms)).await;
                 }
-                self.ledger.perform(&request)?;
                 // A status like a real one's: an id that the outside gave.
                 let mut status = json!({ "id": format!("{}-{}", self.kind, request.id) });
                 if self.kind == PROBE {
