@@ -8,7 +8,7 @@
 use crate::error::ApiError;
 use crate::state::ApiState;
 use converge_domain::Position;
-use converge_projections::catch_up::resource_list::Answer;
+use converge_projections::catch_up::resource_list::{Answer, ReadError};
 use converge_projections::catch_up::{ResourceList, WaitError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -62,7 +62,7 @@ pub async fn list_at_least<T, F>(
     read: impl Fn() -> F,
 ) -> Result<Answer<T>, ApiError>
 where
-    F: Future<Output = Result<Answer<T>, sqlx::Error>>,
+    F: Future<Output = Result<Answer<T>, ReadError>>,
 {
     let Some(wanted) = min else { return Ok(read().await?) };
     if wanted > state.feed.head() {

@@ -4,6 +4,7 @@ use async_graphql::{ErrorExtensionValues, Value};
 use converge_engine::gateway_api::{GatewayError, Violation};
 use converge_event_store::StoreError;
 use converge_projections::catch_up::WaitError;
+use converge_projections::catch_up::resource_list::ReadError;
 
 /// `extensions.code` of an error.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -111,6 +112,15 @@ impl From<sqlx::Error> for ApiError {
     fn from(error: sqlx::Error) -> Self {
         tracing::warn!(%error, "a read of the list failed");
         Self::unavailable(format!("the database is unavailable: {error}"))
+    }
+}
+
+impl From<ReadError> for ApiError {
+    fn from(error: ReadError) -> Self {
+        match error {
+            ReadError::Database(error) => error.into(),
+            ReadError::Heads(error) => error.into(),
+        }
     }
 }
 

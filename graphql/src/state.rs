@@ -33,7 +33,8 @@ pub struct ApiState {
 }
 
 impl ApiState {
-    /// State with default limits and no metrics. `pool` serves the reads of the list; a replica will do.
+    /// State with default limits and no metrics. `pool` serves the reads of the list (a replica will do), `store` the states
+    /// of its rows.
     pub fn new(
         gateway: Arc<dyn Gateway>,
         store: Arc<dyn Store>,
@@ -42,11 +43,12 @@ impl ApiState {
         board: Board,
     ) -> Self {
         let directory = Arc::new(Directory::new(Arc::clone(&store), Identities::new(pool.clone())));
+        let list = Reader::new(pool, Arc::clone(&store));
         Self {
             gateway,
             store,
             feed,
-            list: Reader::new(pool),
+            list,
             board,
             limits: Limits::default(),
             metrics: None,

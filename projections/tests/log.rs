@@ -46,8 +46,8 @@ fn declare(name: &str) -> CommandGroup {
 #[tokio::test]
 async fn what_is_appended_before_and_while_the_projection_runs_is_listed_once_each() {
     let (database, pool) = support::database::database().await;
-    let store = PgStore::connect(database.url(), PgOptions::default()).await.unwrap();
-    let log = Log::start(Arc::new(store), Arc::new(StateProjector), LogConfig::default()).await.unwrap();
+    let store = Arc::new(PgStore::connect(database.url(), PgOptions::default()).await.unwrap());
+    let log = Log::start(store.clone(), Arc::new(StateProjector), LogConfig::default()).await.unwrap();
     for n in 0..50 {
         log.execute(declare(&format!("early-{n:03}"))).await.unwrap();
     }
@@ -60,8 +60,8 @@ async fn what_is_appended_before_and_while_the_projection_runs_is_listed_once_ea
         end = end.max(answer.await.unwrap().unwrap().position);
     }
     board.wait("resource_list", end, Duration::from_secs(60)).await.unwrap();
-    let listed = Reader::new(pool).page(&Filter::default(), None, 1000).await.unwrap();
-    assert_eq!((listed.position, listed.value.len()), (end, 250));
+    let listed = Reader::new(pool, store).page(&Filter::default(), None, 1000).await.unwrap();
+    assert_eq!((listed.position, listed.value.rows.len()), (end, 250));
     stop.cancel();
     running.await.unwrap();
     log.shutdown().await;

@@ -3,7 +3,7 @@
 use crate::error::ApiError;
 use async_graphql::dataloader::Loader;
 use converge_domain::ResourceId;
-use converge_projections::catch_up::resource_list::{Answer, Key, ListRow, Reader};
+use converge_projections::catch_up::resource_list::{Answer, Key, ListRow, Page, Reader};
 use std::collections::HashMap;
 
 /// A page of one owner's children.
@@ -19,7 +19,7 @@ pub struct Children {
 }
 
 impl Loader<ChildrenKey> for Children {
-    type Value = Answer<Vec<ListRow>>;
+    type Value = Answer<Page<ListRow, Key>>;
     type Error = ApiError;
 
     async fn load(&self, keys: &[ChildrenKey]) -> Result<HashMap<ChildrenKey, Self::Value>, ApiError> {
@@ -35,7 +35,8 @@ impl Loader<ChildrenKey> for Children {
             let mut answer = self.list.children(&owners, after, limit).await?;
             for owner in owners {
                 let key = ChildrenKey { owner, after: after.cloned(), limit };
-                let value = answer.value.remove(&owner).unwrap_or_default();
+                let none = || Page { rows: Vec::new(), next: None };
+                let value = answer.value.remove(&owner).unwrap_or_else(none);
                 loaded.insert(key, Answer { position: answer.position, value });
             }
         }

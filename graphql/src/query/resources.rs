@@ -27,10 +27,10 @@ impl ResourcesQuery {
         let limit = page_size(first, 100, PAGE_MAX)?;
         let after = decode_key(after.as_deref())?;
         let answer = list_at_least(state, min_position.map(Into::into), || {
-            state.list.page(&filter, after.as_ref(), limit + 1)
+            state.list.page(&filter, after.as_ref(), limit)
         })
         .await?;
         note(ctx, answer.position);
-        Ok(ResourceConnection::new(answer, limit, after.as_ref()))
+        Ok(ResourceConnection::new(answer, after.as_ref()))
     }
 }

@@ -7,7 +7,7 @@ use crate::state::ApiState;
 use crate::types::{Position, Resource, TreeNode, TreePage, decode_cursor, encode_cursor};
 use async_graphql::connection::PageInfo;
 use async_graphql::{Context, Object};
-use converge_projections::catch_up::resource_list::{TreeKey, TreeRow};
+use converge_projections::catch_up::resource_list::TreeKey;
 
 #[derive(Default)]
 pub struct TreeQuery;
@@ -35,18 +35,16 @@ impl TreeQuery {
             None => None,
         };
         let answer = list_at_least(state, min_position.map(Into::into), || {
-            state.list.tree(&kind, &name, after.as_ref(), limit + 1)
+            state.list.tree(&kind, &name, after.as_ref(), limit)
         })
         .await?;
         note(ctx, answer.position);
-        let mut rows = answer.value.unwrap_or_default();
-        let more = rows.len() > limit as usize;
-        rows.truncate(limit as usize);
+        let (rows, next) = answer.value.map_or_else(Default::default, |page| (page.rows, page.next));
         let page_info = PageInfo {
             has_previous_page: after.is_some(),
-            has_next_page: more,
-            start_cursor: rows.first().map(cursor),
-            end_cursor: rows.last().map(cursor),
+            has_next_page: next.is_some(),
+            start_cursor: rows.first().map(|row| cursor(&row.key)),
+            end_cursor: next.as_ref().or(rows.last().map(|row| &row.key)).map(cursor),
         };
         let nodes = rows
             .into_iter()
@@ -56,6 +54,6 @@ impl TreeQuery {
     }
 }
 
-fn cursor(row: &TreeRow) -> String {
-    encode_cursor(&(&row.key.path, row.key.depth, row.key.id))
+fn cursor(key: &TreeKey) -> String {
+    encode_cursor(&(&key.path, key.depth, key.id))
 }

@@ -7,7 +7,7 @@ use async_graphql::SimpleObject;
 use async_graphql::connection::PageInfo;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use converge_projections::catch_up::resource_list::{Answer, Key, ListRow};
+use converge_projections::catch_up::resource_list::{Answer, Key, ListRow, Page};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -30,18 +30,16 @@ pub struct ResourceEdge {
 }
 
 impl ResourceConnection {
-    /// The page of `limit` in an answer that was read with one row more.
-    pub fn new(answer: Answer<Vec<ListRow>>, limit: u32, after: Option<&Key>) -> Self {
-        let mut rows = answer.value;
-        let limit = limit as usize;
-        let more = rows.len() > limit;
-        rows.truncate(limit);
+    /// A page that was read behind `after`.
+    pub fn new(answer: Answer<Page<ListRow, Key>>, after: Option<&Key>) -> Self {
+        let Page { rows, next } = answer.value;
         let cursors: Vec<String> = rows.iter().map(|row| row_cursor(&row.key())).collect();
         let page_info = PageInfo {
             has_previous_page: after.is_some(),
-            has_next_page: more,
+            has_next_page: next.is_some(),
             start_cursor: cursors.first().cloned(),
-            end_cursor: cursors.last().cloned(),
+            // Where the rest starts: not at the last row shown, if rows behind it were read and left out.
+            end_cursor: next.as_ref().map(row_cursor).or_else(|| cursors.last().cloned()),
         };
         let nodes: Vec<Resource> = rows.into_iter().map(|row| Resource::new(row.state)).collect();
         let edges = cursors

@@ -209,14 +209,14 @@ impl Resource {
     ) -> Result<ResourceConnection, ApiError> {
         let limit = page_size(first, 100, PAGE_MAX)?;
         let after = decode_key(after.as_deref())?;
-        let key = ChildrenKey { owner: self.state.id().id, after: after.clone(), limit: limit + 1 };
+        let key = ChildrenKey { owner: self.state.id().id, after: after.clone(), limit };
         let answer = ctx
             .data_unchecked::<ChildrenLoader>()
             .load_one(key)
             .await?
             .ok_or_else(|| ApiError::unavailable("the children were not loaded"))?;
         note(ctx, answer.position);
-        Ok(ResourceConnection::new(answer, limit, after.as_ref()))
+        Ok(ResourceConnection::new(answer, after.as_ref()))
     }
 
     /// Transient attempts of the current decision that failed.

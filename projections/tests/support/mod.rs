@@ -3,4 +3,5 @@
 pub mod database;
 pub mod feed;
 pub mod four_ways;
+pub mod heads;
 pub mod story;

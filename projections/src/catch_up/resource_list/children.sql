@@ -4,7 +4,7 @@
 SELECT page.*
 FROM unnest($1::uuid[]) AS wanted (owner)
 CROSS JOIN LATERAL (
-    SELECT parent, id, depth, path, updated_position, state::text, kind, name
+    SELECT parent, id, kind, name, depth, path
     FROM projections.resource_list
     WHERE parent = wanted.owner AND (kind, name, id) > ($2, $3, $4)
     ORDER BY kind, name, id

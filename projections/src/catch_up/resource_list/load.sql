@@ -1,5 +1,5 @@
--- The rows a batch folds over. $1 ids. Returns state (text), path and updated_position of those that exist.
--- Locks nothing: the checkpoint row, locked before this, admits one writer at a time.
-SELECT state::text, path, updated_position
-FROM projections.resource_list
+-- What a batch folds over. $1 ids. Returns those that are listed. Locks nothing: the checkpoint row, locked
+-- before this, admits one writer at a time.
+SELECT id, phase, kind, name, root, basis::text
+FROM projections.resource_phase
 WHERE id = ANY ($1)

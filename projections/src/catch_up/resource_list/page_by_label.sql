@@ -1,12 +1,13 @@
 -- A page of the resources that carry some labels, by resource_list_by_label (or, where the planner knows
 -- that the labels are common, along resource_list_by_name). Parameters as in page_by_name.sql.
 -- An inverted index has no order, so this one sorts what the labels leave.
-SELECT id, depth, path, updated_position, state::text
-FROM projections.resource_list
-WHERE labels @> $6::jsonb
+SELECT id, kind, name, depth, path
+FROM projections.resource_list AS row
+WHERE labels @> $6::jsonb AND labels IS NOT NULL
   AND (kind, name, id) > ($1, $2, $3)
   AND (kind, name) < ($4, $5)
-  AND ($7::text[] IS NULL OR phase = ANY ($7))
+  AND ($7::text[] IS NULL OR EXISTS (
+      SELECT FROM projections.resource_phase AS now WHERE now.id = row.id AND now.phase = ANY ($7)))
   AND ($8::uuid IS NULL OR parent = $8)
   AND ($9::uuid IS NULL OR root = $9)
   AND ($10::text IS NULL OR name >= $10)

@@ -2,5 +2,7 @@
 -- Not TRUNCATE: its lock would keep readers out until the commit, and snapshots taken before it would
 -- see empty tables.
 WITH listed AS (DELETE FROM projections.resource_list),
-     known AS (DELETE FROM projections.resource_identity)
+     phases AS (DELETE FROM projections.resource_phase),
+     gone AS (DELETE FROM projections.resource_gone),
+     trees AS (DELETE FROM projections.tree_phase_count)
 DELETE FROM projections.phase_count

@@ -1,19 +1,17 @@
-//! The stored shape of one listed resource.
+//! The stored shape of one listed resource, as far as a fold needs it.
 
-use converge_domain::resource::ResourceState;
-use converge_domain::{Position, ResourceId};
-use std::sync::Arc;
+use super::basis::Basis;
+use converge_domain::ResourceId;
+use converge_domain::resource::Phase;
 
-/// One row, folded up to `updated_position`.
+/// What a batch folds over.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Row {
-    pub state: Arc<ResourceState>,
-    pub path: String,
-    pub updated_position: Position,
-}
-
-impl Row {
-    pub fn id(&self) -> ResourceId {
-        self.state.id().id
-    }
+    pub id: ResourceId,
+    pub kind: String,
+    pub name: String,
+    /// None: it is top-level.
+    pub root: Option<ResourceId>,
+    pub phase: Phase,
+    pub basis: Basis,
 }

@@ -1,17 +1,18 @@
-//! The projection: loads what a batch needs in one query, folds, stores in a few.
+//! The projection: loads what a batch needs, folds, stores in a few statements.
 
-use super::fold::{Changes, fold, needed};
+use super::basis::Basis;
+use super::fold::{Birth, Changes, Stored, fold, needed};
 use super::row::Row;
 use crate::catch_up::{CatchUp, ProjectError};
 use async_trait::async_trait;
-use chrono::{DateTime, Utc};
-use converge_domain::{AggregateType, AnyState, Position, ResourceId, Timestamp};
+use converge_domain::resource::Phase;
+use converge_domain::{Position, ResourceId};
 use converge_event_store::StoredEvent;
 use sqlx::PgConnection;
-use std::sync::Arc;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use uuid::Uuid;
 
-/// Keeps `projections.resource_list`, `resource_identity` and `phase_count`.
+/// Keeps `projections.resource_list`, `resource_phase`, `resource_gone`, `phase_count` and `tree_phase_count`.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct ResourceList;
 
@@ -27,7 +28,7 @@ impl CatchUp for ResourceList {
     }
 
     fn version(&self) -> i32 {
-        1
+        2
     }
 
     async fn reset(&self, tx: &mut PgConnection) -> Result<(), ProjectError> {
@@ -36,106 +37,165 @@ impl CatchUp for ResourceList {
     }
 
     async fn apply(&self, tx: &mut PgConnection, events: &[StoredEvent]) -> Result<(), ProjectError> {
-        let ids: Vec<Uuid> = needed(events).into_iter().map(|id| id.0).collect();
-        let (Some(first), false) = (events.first(), ids.is_empty()) else { return Ok(()) };
-        let stored = load(tx, &ids, first.position).await?;
-        store(tx, fold(stored, events)?).await
+        let Some(first) = events.first() else { return Ok(()) };
+        let needed = needed(events);
+        let stored = Stored {
+            rows: load(tx, &needed.rows, first.position).await?,
+            paths: paths(tx, &needed.owners).await?,
+        };
+        store(tx, fold(stored, events)?, first.position).await
     }
 }
 
-async fn load(tx: &mut PgConnection, ids: &[Uuid], position: Position) -> Result<Vec<Row>, ProjectError> {
-    let rows: Vec<(String, String, i64)> =
+async fn load(
+    tx: &mut PgConnection,
+    ids: &BTreeSet<ResourceId>,
+    position: Position,
+) -> Result<Vec<Row>, ProjectError> {
+    if ids.is_empty() {
+        return Ok(Vec::new());
+    }
+    let ids: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
+    let rows: Vec<(Uuid, String, String, String, Option<Uuid>, String)> =
         sqlx::query_as(include_str!("load.sql")).bind(ids).fetch_all(&mut *tx).await?;
     rows.into_iter()
-        .map(|(state, path, updated)| {
-            let state = parse_state(&state).map_err(|reason| ProjectError::Poison { position, reason })?;
-            Ok(Row { state, path, updated_position: Position(updated.unsigned_abs()) })
+        .map(|(id, phase, kind, name, root, basis)| {
+            let unreadable = |reason: String| ProjectError::Poison {
+                position,
+                reason: format!("the row of resource {id} cannot be read: {reason}"),
+            };
+            let phase = phase.parse().map_err(unreadable)?;
+            let basis = serde_json::from_str(&basis).map_err(|error| unreadable(error.to_string()))?;
+            Ok(Row { id: ResourceId(id), kind, name, root: root.map(ResourceId), phase, basis })
         })
         .collect()
 }
 
-/// Reads a stored state back.
-pub(super) fn parse_state(text: &str) -> Result<Arc<converge_domain::resource::ResourceState>, String> {
-    match AnyState::from_json(AggregateType::Resource, text) {
-        Ok(AnyState::Resource(state)) => Ok(state),
-        Ok(_) => Err("a listed state is not a resource's".to_owned()),
-        Err(error) => Err(format!("a listed state cannot be read: {error}")),
+async fn paths(
+    tx: &mut PgConnection,
+    owners: &BTreeSet<ResourceId>,
+) -> Result<HashMap<ResourceId, String>, ProjectError> {
+    if owners.is_empty() {
+        return Ok(HashMap::new());
     }
+    let ids: Vec<Uuid> = owners.iter().map(|id| id.0).collect();
+    let rows: Vec<(Uuid, String)> =
+        sqlx::query_as(include_str!("paths.sql")).bind(ids).fetch_all(&mut *tx).await?;
+    Ok(rows.into_iter().map(|(id, path)| (ResourceId(id), path)).collect())
 }
 
-async fn store(tx: &mut PgConnection, changes: Changes) -> Result<(), ProjectError> {
-    if !changes.identities.is_empty() {
-        let created = || changes.identities.iter().map(|(created, _)| created);
+async fn store(tx: &mut PgConnection, changes: Changes, position: Position) -> Result<(), ProjectError> {
+    if !changes.births.is_empty() {
+        insert(tx, &changes.births, position).await?;
+    }
+    if !changes.moves.is_empty() {
+        update(tx, &changes.moves, position).await?;
+    }
+    if !changes.labels.is_empty() {
+        let labels = changes.labels.iter().map(|(_, labels)| label_text(labels, position));
+        sqlx::query(include_str!("label.sql"))
+            .bind(changes.labels.iter().map(|(id, _)| id.0).collect::<Vec<_>>())
+            .bind(labels.collect::<Result<Vec<_>, _>>()?)
+            .execute(&mut *tx)
+            .await?;
+    }
+    if !changes.ends.is_empty() {
+        sqlx::query(include_str!("remove.sql"))
+            .bind(changes.ends.iter().map(|id| id.0).collect::<Vec<_>>())
+            .execute(&mut *tx)
+            .await?;
+    }
+    if !changes.brief.is_empty() {
+        let who = || changes.brief.iter().map(|(identity, _)| identity);
         sqlx::query(include_str!("remember.sql"))
-            .bind(created().map(|c| c.id.0).collect::<Vec<_>>())
-            .bind(created().map(|c| c.kind.clone()).collect::<Vec<_>>())
-            .bind(created().map(|c| c.name.clone()).collect::<Vec<_>>())
-            .bind(created().map(|c| array_literal(&c.ancestors)).collect::<Vec<_>>())
-            .bind(changes.identities.iter().map(|(_, at)| at.0.cast_signed()).collect::<Vec<_>>())
+            .bind(who().map(|identity| identity.id.0).collect::<Vec<_>>())
+            .bind(who().map(|identity| identity.kind.as_str()).collect::<Vec<_>>())
+            .bind(who().map(|identity| identity.name.as_str()).collect::<Vec<_>>())
+            .bind(who().map(|identity| array_literal(&identity.ancestors)).collect::<Vec<_>>())
+            .bind(changes.brief.iter().map(|(_, at)| at.0.cast_signed()).collect::<Vec<_>>())
             .execute(&mut *tx)
             .await?;
     }
-    if !changes.upserts.is_empty() {
-        upsert(tx, &changes.upserts).await?;
-    }
-    if !changes.deletes.is_empty() {
-        sqlx::query(include_str!("delete.sql"))
-            .bind(changes.deletes.iter().map(|id| id.0).collect::<Vec<_>>())
-            .execute(&mut *tx)
-            .await?;
-    }
-    if !changes.tally.is_empty() {
-        let (keys, differences): (Vec<_>, Vec<i64>) = changes.tally.into_iter().unzip();
-        let (kinds, phases): (Vec<String>, Vec<&str>) = keys.into_iter().unzip();
-        sqlx::query(include_str!("tally.sql"))
-            .bind(kinds)
-            .bind(phases)
-            .bind(differences)
-            .execute(&mut *tx)
-            .await?;
-    }
-    Ok(())
+    count(tx, &changes).await
 }
 
-async fn upsert(tx: &mut PgConnection, rows: &[Row]) -> Result<(), ProjectError> {
-    fn column<T>(rows: &[Row], read: impl Fn(&Row) -> T) -> Vec<T> {
-        rows.iter().map(read).collect()
+async fn insert(tx: &mut PgConnection, births: &[Birth], position: Position) -> Result<(), ProjectError> {
+    fn column<'a, T>(births: &'a [Birth], read: impl Fn(&'a Birth) -> T) -> Vec<T> {
+        births.iter().map(read).collect()
     }
-    let mut labels = Vec::with_capacity(rows.len());
-    let mut states = Vec::with_capacity(rows.len());
-    for row in rows {
-        let unwritable = |error: serde_json::Error| ProjectError::Poison {
-            position: row.updated_position,
-            reason: format!("the state of resource {} cannot be written: {error}", row.id()),
-        };
-        labels.push(serde_json::to_string(&row.state.labels).map_err(unwritable)?);
-        states.push(AnyState::Resource(Arc::clone(&row.state)).to_json().map_err(unwritable)?);
-    }
-    sqlx::query(include_str!("upsert.sql"))
-        .bind(column(rows, |row| row.id().0))
-        .bind(column(rows, |row| row.state.id().kind.clone()))
-        .bind(column(rows, |row| row.state.kind_version.cast_signed()))
-        .bind(column(rows, |row| row.state.id().name.clone()))
-        .bind(labels)
-        .bind(column(rows, |row| row.state.phase().as_str()))
-        .bind(column(rows, |row| row.state.id().owner().map(|id| id.0)))
-        .bind(column(rows, |row| row.state.id().root().0))
-        .bind(column(rows, |row| i32::try_from(row.state.id().ancestors.len()).unwrap_or(i32::MAX)))
-        .bind(column(rows, |row| array_literal(&row.state.id().ancestors)))
-        .bind(column(rows, |row| row.path.clone()))
-        .bind(column(rows, |row| instant(row.state.created_at)))
-        .bind(column(rows, |row| row.updated_position.0.cast_signed()))
-        .bind(states)
+    let labels =
+        births.iter().map(|birth| label_text(&birth.labels, position)).collect::<Result<Vec<_>, _>>();
+    let bases = births.iter().map(|birth| basis_text(&birth.basis, position)).collect::<Result<Vec<_>, _>>();
+    sqlx::query(include_str!("insert.sql"))
+        .bind(column(births, |birth| birth.identity.id.0))
+        .bind(column(births, |birth| birth.identity.kind.as_str()))
+        .bind(column(births, |birth| birth.identity.name.as_str()))
+        .bind(column(births, |birth| birth.identity.owner().map(|id| id.0)))
+        .bind(column(births, |birth| birth.identity.root().0))
+        .bind(column(births, |birth| array_literal(&birth.identity.ancestors)))
+        .bind(column(births, |birth| birth.path.as_str()))
+        .bind(labels?)
+        .bind(column(births, |birth| birth.created_position.0.cast_signed()))
+        .bind(column(births, |birth| birth.phase.as_str()))
+        .bind(bases?)
         .execute(&mut *tx)
         .await?;
     Ok(())
 }
 
+async fn update(
+    tx: &mut PgConnection,
+    moves: &[(ResourceId, Phase, Basis)],
+    position: Position,
+) -> Result<(), ProjectError> {
+    let bases = moves.iter().map(|(_, _, basis)| basis_text(basis, position)).collect::<Result<Vec<_>, _>>();
+    sqlx::query(include_str!("move.sql"))
+        .bind(moves.iter().map(|(id, _, _)| id.0).collect::<Vec<_>>())
+        .bind(moves.iter().map(|(_, phase, _)| phase.as_str()).collect::<Vec<_>>())
+        .bind(bases?)
+        .execute(&mut *tx)
+        .await?;
+    Ok(())
+}
+
+async fn count(tx: &mut PgConnection, changes: &Changes) -> Result<(), ProjectError> {
+    if !changes.tally.is_empty() {
+        let tally = || changes.tally.iter();
+        sqlx::query(include_str!("count.sql"))
+            .bind(tally().map(|((kind, _), _)| kind.as_str()).collect::<Vec<_>>())
+            .bind(tally().map(|((_, phase), _)| *phase).collect::<Vec<_>>())
+            .bind(tally().map(|(_, difference)| *difference).collect::<Vec<_>>())
+            .execute(&mut *tx)
+            .await?;
+    }
+    if !changes.tree_tally.is_empty() {
+        let tally = || changes.tree_tally.iter();
+        sqlx::query(include_str!("count_tree.sql"))
+            .bind(tally().map(|((root, _, _), _)| root.0).collect::<Vec<_>>())
+            .bind(tally().map(|((_, kind, _), _)| kind.as_str()).collect::<Vec<_>>())
+            .bind(tally().map(|((_, _, phase), _)| *phase).collect::<Vec<_>>())
+            .bind(tally().map(|(_, difference)| *difference).collect::<Vec<_>>())
+            .execute(&mut *tx)
+            .await?;
+    }
+    Ok(())
+}
+
+/// None where there are none: the label index then has no entry for the row.
+fn label_text(labels: &BTreeMap<String, String>, position: Position) -> Result<Option<String>, ProjectError> {
+    if labels.is_empty() { Ok(None) } else { text(labels, position).map(Some) }
+}
+
+fn basis_text(basis: &Basis, position: Position) -> Result<String, ProjectError> {
+    text(basis, position)
+}
+
+/// Never fails for what this module writes; serde's signature keeps the possibility.
+fn text(value: &impl serde::Serialize, position: Position) -> Result<String, ProjectError> {
+    serde_json::to_string(value).map_err(|error| ProjectError::Poison { position, reason: error.to_string() })
+}
+
 fn array_literal(ids: &[ResourceId]) -> String {
     let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
     format!("{{{}}}", ids.join(","))
-}
-
-fn instant(at: Timestamp) -> DateTime<Utc> {
-    DateTime::from_timestamp_millis(at.0).unwrap_or_default()
 }

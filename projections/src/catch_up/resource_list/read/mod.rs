@@ -1,4 +1,5 @@
 //! Answers from the list. Each takes one snapshot, so rows and the position beside them belong together.
+//! States are looked up in the heads.
 
 mod children;
 mod filter;
@@ -12,28 +13,44 @@ pub use filter::{Filter, Key};
 pub use tally::PhaseTally;
 pub use tree::{TreeKey, TreeRow};
 
-use super::write::parse_state;
 use crate::catch_up::{ResourceList, position_of};
 use converge_domain::resource::ResourceState;
-use converge_domain::{Position, ResourceId};
+use converge_domain::{AggregateId, Position, ResourceId};
+use converge_event_store::{Store, StoreError};
 use sqlx::{PgConnection, PgPool, Postgres, Transaction};
+use std::collections::HashMap;
 use std::sync::Arc;
 use uuid::Uuid;
 
 /// An answer and the position it is true at.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Answer<T> {
-    /// The answer shows every event up to here and none behind.
+    /// Every event up to here is in the answer. A state may show later ones of its own.
     pub position: Position,
     pub value: T,
+}
+
+/// Why the list could not be read.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    #[error(transparent)]
+    Database(#[from] sqlx::Error),
+    #[error(transparent)]
+    Heads(#[from] StoreError),
+}
+
+/// Part of an ordered whole.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Page<R, K> {
+    pub rows: Vec<R>,
+    /// Behind which the rest is, if there is a rest. A page may be shorter than asked for and still have one.
+    pub next: Option<K>,
 }
 
 /// One listed resource.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ListRow {
     pub state: Arc<ResourceState>,
-    /// Position of the last event in `state`.
-    pub updated_position: Position,
 }
 
 impl ListRow {
@@ -45,32 +62,38 @@ impl ListRow {
 }
 
 /// Reads the list. Cheap to clone. The pool may be a replica's.
-#[derive(Clone, Debug)]
+///
+/// Which resources are on a page, and in what order, comes from the list, in one snapshot with its position P;
+/// their states come from the heads, read *after* it. Every event the list has seen is committed with its head,
+/// so each state includes what happened to its resource up to P, and the stamp P is true of all. States may be
+/// ahead of P. So that what is asked for and what is shown agree, rows whose state is gone or does not pass the
+/// filter any more are left out: whoever follows the log from P on is told of each of them.
+#[derive(Clone)]
 pub struct Reader {
     pool: PgPool,
+    heads: Arc<dyn Store>,
 }
 
 /// A row as the page queries return it.
 #[derive(sqlx::FromRow)]
 struct RawRow {
     id: Uuid,
+    kind: String,
+    name: String,
     depth: i32,
     path: String,
-    updated_position: i64,
-    state: String,
 }
 
 impl RawRow {
-    fn decode(&self) -> Result<ListRow, sqlx::Error> {
-        let state = parse_state(&self.state).map_err(|reason| sqlx::Error::Decode(reason.into()))?;
-        Ok(ListRow { state, updated_position: Position(self.updated_position.unsigned_abs()) })
+    fn key(&self) -> Key {
+        Key { kind: self.kind.clone(), name: self.name.clone(), id: ResourceId(self.id) }
     }
 }
 
 impl Reader {
-    /// A reader on `pool`.
-    pub const fn new(pool: PgPool) -> Self {
-        Self { pool }
+    /// A reader of the list on `pool`, and of states from `heads`.
+    pub const fn new(pool: PgPool, heads: Arc<dyn Store>) -> Self {
+        Self { pool, heads }
     }
 
     /// The place of the list, as stored.
@@ -89,26 +112,63 @@ impl Reader {
     /// A snapshot with the position it shows.
     async fn snapshot(&self) -> Result<(Transaction<'static, Postgres>, Position), sqlx::Error> {
         let mut tx = self.pool.begin_with("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await?;
-        // The first statement takes the snapshot that all later ones of this transaction see.
-        let position = position_of(&mut *tx, ResourceList::NAME).await?;
+        // The first statement takes the snapshot that all later ones of this transaction see. What pages read is
+        // bounded, but the planner does not know that; compiling a plan would take longer than running it.
+        let stored: Option<i64> = sqlx::query_scalar(
+            "SELECT (SELECT position FROM projections.checkpoint WHERE name = $1)
+             FROM set_config('jit', 'off', true)",
+        )
+        .bind(ResourceList::NAME)
+        .fetch_one(&mut *tx)
+        .await?;
+        let position = Position(stored.unwrap_or(0).unsigned_abs());
         Ok((tx, position))
+    }
+
+    /// The states of `rows` that are still there, by id. To be called after the rows were read.
+    async fn states<'a>(
+        &self,
+        rows: impl Iterator<Item = &'a RawRow>,
+    ) -> Result<HashMap<Uuid, Arc<ResourceState>>, StoreError> {
+        let ids: Vec<AggregateId> = rows.map(|row| AggregateId(row.id)).collect();
+        if ids.is_empty() {
+            return Ok(HashMap::new());
+        }
+        let heads = self.heads.heads(&ids).await?;
+        let live = heads.into_iter().filter_map(|head| {
+            let state = head.state.as_resource().filter(|state| state.exists())?;
+            Some((head.id.0, Arc::clone(state)))
+        });
+        Ok(live.collect())
     }
 }
 
+/// The listed bearer of a name and the root above it. The newest: while an old bearer is still going away, the
+/// new one is who users mean, as soon as it exists.
 async fn find_row(
     connection: &mut PgConnection,
     kind: &str,
     name: &str,
-) -> Result<Option<RawRow>, sqlx::Error> {
-    // The newest: while an old bearer of the name is still going away, the new one is who users mean, as
-    // soon as it exists.
-    Ok(sqlx::query_as::<_, RawRow>(include_str!("../find.sql"))
+) -> Result<Option<(RawRow, Uuid)>, sqlx::Error> {
+    #[derive(sqlx::FromRow)]
+    struct Found {
+        #[sqlx(flatten)]
+        row: RawRow,
+        root: Uuid,
+    }
+    let found = sqlx::query_as::<_, Found>(include_str!("../find.sql"))
         .bind(kind)
         .bind(name)
         .fetch_all(connection)
-        .await?
-        .into_iter()
-        .next())
+        .await?;
+    Ok(found.into_iter().next().map(|found| (found.row, found.root)))
+}
+
+/// Cuts off the row that was read only to see whether there is more; its key says where the rest starts.
+fn cut<R, K>(rows: &mut Vec<R>, limit: u32, key: impl Fn(&R) -> K) -> Option<K> {
+    let more = rows.len() > limit as usize;
+    rows.truncate(limit as usize);
+    rows.last().filter(|_| more).map(key)
 }
 
 /// The nil id: before every other.

@@ -1,6 +1,6 @@
 //! Phase counts.
 
-use super::{Answer, Reader};
+use super::{Answer, ReadError, Reader};
 use converge_domain::ResourceId;
 use converge_domain::resource::Phase;
 
@@ -17,7 +17,7 @@ impl Reader {
     ///
     /// # Errors
     /// As [`Reader::page`].
-    pub async fn tally(&self, root: Option<ResourceId>) -> Result<Answer<Vec<PhaseTally>>, sqlx::Error> {
+    pub async fn tally(&self, root: Option<ResourceId>) -> Result<Answer<Vec<PhaseTally>>, ReadError> {
         let (mut tx, position) = self.snapshot().await?;
         let query = match root {
             Some(root) => sqlx::query_as(include_str!("../tally_root.sql")).bind(root.0),

@@ -1,7 +1,7 @@
 //! A tree, depth-first, in pages.
 
 use super::super::path::{end_of_subtree, is_cut};
-use super::{Answer, FIRST_ID, ListRow, RawRow, Reader, find_row};
+use super::{Answer, FIRST_ID, ListRow, Page, RawRow, ReadError, Reader, cut, find_row};
 use converge_domain::ResourceId;
 
 /// A row's place in the depth-first order of its tree.
@@ -33,41 +33,37 @@ impl Reader {
         name: &str,
         after: Option<&TreeKey>,
         limit: u32,
-    ) -> Result<Answer<Option<Vec<TreeRow>>>, sqlx::Error> {
+    ) -> Result<Answer<Option<Page<TreeRow, TreeKey>>>, ReadError> {
         let (mut tx, position) = self.snapshot().await?;
-        let Some(top) = find_row(&mut tx, kind, name).await? else {
+        let Some((top, root)) = find_row(&mut tx, kind, name).await? else {
             return Ok(Answer { position, value: None });
         };
-        let root = top.decode()?.state.id().root();
         // The nil id sorts before the top's own, so that the first page starts with the top.
         let start = after.cloned().unwrap_or_else(|| TreeKey {
             path: top.path.clone(),
             depth: top.depth,
             id: FIRST_ID,
         });
-        let rows = sqlx::query_as::<_, RawRow>(include_str!("../tree.sql"))
-            .bind(root.0)
+        let mut rows = sqlx::query_as::<_, RawRow>(include_str!("../tree.sql"))
+            .bind(root)
             .bind(start.path)
             .bind(start.depth)
             .bind(start.id.0)
             .bind(end_of_subtree(&top.path))
             .bind(is_cut(&top.path).then_some(top.id))
-            .bind(i64::from(limit))
+            .bind(i64::from(limit) + 1)
             // See `Reader::page`.
             .persistent(false)
             .fetch_all(&mut *tx)
             .await?;
         tx.commit().await?;
-        let value = rows
-            .into_iter()
-            .map(|raw| {
-                Ok(TreeRow {
-                    depth: raw.depth - top.depth,
-                    row: raw.decode()?,
-                    key: TreeKey { path: raw.path, depth: raw.depth, id: ResourceId(raw.id) },
-                })
-            })
-            .collect::<Result<_, sqlx::Error>>()?;
-        Ok(Answer { position, value: Some(value) })
+        let key = |raw: &RawRow| TreeKey { path: raw.path.clone(), depth: raw.depth, id: ResourceId(raw.id) };
+        let next = cut(&mut rows, limit, key);
+        let mut states = self.states(rows.iter()).await?;
+        let live = rows.iter().filter_map(|raw| {
+            let row = ListRow { state: states.remove(&raw.id)? };
+            Some(TreeRow { depth: raw.depth - top.depth, key: key(raw), row })
+        });
+        Ok(Answer { position, value: Some(Page { rows: live.collect(), next }) })
     }
 }
