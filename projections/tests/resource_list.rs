@@ -152,6 +152,15 @@ async fn every_filter_shows_what_it_says_and_nothing_else() {
         Filter { kind: Some("account".into()), ..Filter::default() },
         Filter { kind: Some("account".into()), name_prefix: Some("a1".into()), ..Filter::default() },
         Filter { name_prefix: Some("d".into()), ..Filter::default() },
+        Filter { name_prefix: Some("a".into()), ..Filter::default() },
+        Filter { name_prefix: Some("a1".into()), owner: Some(zone), ..Filter::default() },
+        Filter { name_prefix: Some("a1".into()), phases: vec![Phase::Ready], ..Filter::default() },
+        Filter {
+            kind: Some("account".into()),
+            phases: vec![Phase::Ready],
+            root: Some(zone),
+            ..Filter::default()
+        },
         Filter { phases: vec![Phase::Ready], ..Filter::default() },
         Filter { phases: vec![Phase::Deleting, Phase::Reconciling], ..Filter::default() },
         Filter { owner: Some(zone), ..Filter::default() },

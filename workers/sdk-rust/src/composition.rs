@@ -1,6 +1,6 @@
 //! What a composer wants to exist: the whole set, every time.
 
-use bytes::Bytes;
+use crate::items::Items;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -66,12 +66,12 @@ pub struct FieldFlow {
 }
 
 /// A composer's output. Items are kept as text, so that a set of a million fits in memory and a program's numbers
-/// reach the engine as written; they are split into frames on the way out.
+/// reach the engine as written; they are split into frames as they come.
 #[derive(Clone, Debug, Default)]
 pub struct Composition {
-    pub(crate) children: Vec<Bytes>,
-    pub(crate) edges: Vec<Bytes>,
-    pub(crate) configs: Vec<Bytes>,
+    pub(crate) children: Items,
+    pub(crate) edges: Items,
+    pub(crate) configs: Items,
 }
 
 impl Composition {
@@ -82,52 +82,48 @@ impl Composition {
 
     /// Wants a child.
     pub fn child(&mut self, child: &Child) -> &mut Self {
-        self.children.push(text(child));
+        self.children.push_json(child);
         self
     }
 
     /// Wants an edge.
     pub fn edge(&mut self, edge: &Edge) -> &mut Self {
-        self.edges.push(text(edge));
+        self.edges.push_json(edge);
         self
     }
 
     /// Wants a provider config document.
     pub fn config(&mut self, config: &Value) -> &mut Self {
-        self.configs.push(text(config));
+        self.configs.push_json(config);
         self
     }
 
     /// Takes over lists that someone else wrote, untouched.
     pub fn raw(children: Vec<Box<RawValue>>, edges: Vec<Box<RawValue>>, configs: Vec<Box<RawValue>>) -> Self {
-        let bytes = |items: Vec<Box<RawValue>>| {
-            items.into_iter().map(|item| String::from(Box::<str>::from(item)).into()).collect()
-        };
-        Self { children: bytes(children), edges: bytes(edges), configs: bytes(configs) }
+        fn packed(raw: Vec<Box<RawValue>>) -> Items {
+            let mut items = Items::default();
+            raw.into_iter().for_each(|item| items.push(item.get().as_bytes()));
+            items
+        }
+        Self { children: packed(children), edges: packed(edges), configs: packed(configs) }
     }
 
     /// The children's documents.
-    pub fn children(&self) -> &[Bytes] {
+    pub fn children(&self) -> &Items {
         &self.children
     }
 
     /// The edges' documents.
-    pub fn edges(&self) -> &[Bytes] {
+    pub fn edges(&self) -> &Items {
         &self.edges
     }
 
     /// The provider configs' documents.
-    pub fn configs(&self) -> &[Bytes] {
+    pub fn configs(&self) -> &Items {
         &self.configs
     }
 
-    pub(crate) fn parts(&self) -> [(&'static str, &[Bytes]); 3] {
+    pub(crate) fn parts(&self) -> [(&'static str, &Items); 3] {
         [("children", &self.children), ("edges", &self.edges), ("configs", &self.configs)]
     }
-}
-
-/// These types hold only strings, maps with string keys and JSON values, which cannot fail to serialize.
-#[expect(clippy::expect_used, reason = "infallible for the types of this module")]
-fn text(item: &impl Serialize) -> Bytes {
-    serde_json::to_vec(item).expect("string-keyed data serializes").into()
 }

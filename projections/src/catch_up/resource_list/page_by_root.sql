@@ -2,31 +2,31 @@
 -- The sort on top sees one row more than the limit. Parameters as in page_by_name.sql.
 SELECT id, kind, name, depth, path
 FROM (
-    (SELECT id, kind, name, depth, path, labels, parent
+    (SELECT id, kind, name, depth, path
      FROM projections.resource_list AS row
-     WHERE root = $9 AND parent IS NOT NULL
+     WHERE root = $8 AND parent IS NOT NULL
        AND (kind, name, id) > ($1, $2, $3)
-       AND (kind, name) < ($4, $5)
-       AND ($6::jsonb IS NULL OR labels @> $6)
-       AND ($7::text[] IS NULL OR (
-      SELECT phase FROM projections.resource_phase AS now WHERE now.id = row.id) = ANY ($7))
-       AND ($8::uuid IS NULL OR parent = $8)
-       AND ($10::text IS NULL OR name >= $10)
-       AND ($11::text IS NULL OR name < $11)
+       AND ($4::text IS NULL OR kind = $4)
+       AND ($5::jsonb IS NULL OR labels @> $5)
+       AND ($6::text[] IS NULL OR (
+           SELECT phase FROM projections.resource_phase AS now WHERE now.id = row.id) = ANY ($6))
+       AND ($7::uuid IS NULL OR parent = $7)
+       AND ($9::text IS NULL OR name >= $9)
+       AND ($10::text IS NULL OR name < $10)
      ORDER BY kind, name, id
-     LIMIT $12)
+     LIMIT $11)
     UNION ALL
-    SELECT id, kind, name, depth, path, labels, parent
+    SELECT id, kind, name, depth, path
     FROM projections.resource_list AS row
-    WHERE id = $9 AND parent IS NULL
+    WHERE id = $8 AND parent IS NULL
       AND (kind, name, id) > ($1, $2, $3)
-      AND (kind, name) < ($4, $5)
-      AND ($6::jsonb IS NULL OR labels @> $6)
-      AND ($7::text[] IS NULL OR (
-      SELECT phase FROM projections.resource_phase AS now WHERE now.id = row.id) = ANY ($7))
-      AND ($8::uuid IS NULL OR parent = $8)
-      AND ($10::text IS NULL OR name >= $10)
-      AND ($11::text IS NULL OR name < $11)
+      AND ($4::text IS NULL OR kind = $4)
+      AND ($5::jsonb IS NULL OR labels @> $5)
+      AND ($6::text[] IS NULL OR (
+          SELECT phase FROM projections.resource_phase AS now WHERE now.id = row.id) = ANY ($6))
+      AND ($7::uuid IS NULL OR parent = $7)
+      AND ($9::text IS NULL OR name >= $9)
+      AND ($10::text IS NULL OR name < $10)
 ) AS tree
 ORDER BY kind, name, id
-LIMIT $12
+LIMIT $11

@@ -1,7 +1,7 @@
 //! Outcomes as frames.
 //!
-//! A composition is split here, not when it is made, and in the same way each time: a redelivery sends the same items
-//! under the same frame numbers, so the broker stages them onto the same places.
+//! A composition has its frames from when it was made: a redelivery sends the same items under the same frame numbers, so
+//! the broker stages them onto the same places.
 
 use super::jobs::{Finished, Parcel};
 use crate::error::{TaskError, terminal};
@@ -74,12 +74,14 @@ async fn deliver_outcome(up: &mpsc::Sender<v1::Up>, finished: &Finished) -> Opti
         Ok(outcome) => {
             let mut chunks = 0;
             for (part, items) in outcome.composition.parts() {
-                for frame in frames(items) {
+                for frame in items.frames() {
+                    // One copy of a frame, which its items then share.
+                    let text = Bytes::copy_from_slice(frame.text());
                     let chunk = v1::OutcomeChunk {
                         fence: Some(finished.fence.clone()),
                         index: chunks,
                         part: part.to_owned(),
-                        items: frame.to_vec(),
+                        items: frame.ranges().map(|range| text.slice(range)).collect(),
                     };
                     send(up, v1::up::Frame::Chunk(chunk)).await?;
                     chunks += 1;
@@ -100,25 +102,6 @@ async fn deliver_outcome(up: &mpsc::Sender<v1::Up>, finished: &Finished) -> Opti
         kind_version: finished.kind_version,
     };
     send(up, v1::up::Frame::Outcome(outcome)).await
-}
-
-/// Runs of items of at most one frame's size each.
-fn frames(items: &[Bytes]) -> impl Iterator<Item = &[Bytes]> {
-    let mut rest = items;
-    std::iter::from_fn(move || {
-        let mut bytes = 0;
-        let fit = rest
-            .iter()
-            .take_while(|item| {
-                bytes += item.len();
-                bytes <= FRAME_BYTES_MAX
-            })
-            .count();
-        // An item that is larger than a frame was refused by `fitting`; taking one keeps this loop finite anyway.
-        let (frame, after) = rest.split_at(fit.max(1).min(rest.len()));
-        rest = after;
-        (!frame.is_empty()).then_some(frame)
-    })
 }
 
 fn success(outcome: &Outcome, chunks: u32) -> v1::Success {
@@ -149,16 +132,6 @@ fn success(outcome: &Outcome, chunks: u32) -> v1::Success {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn frames_hold_every_item_in_order_and_never_more_than_their_limit() {
-        let items: Vec<Bytes> = (0..50).map(|i| Bytes::from(vec![b'x'; 50_000 + i])).collect();
-        let split: Vec<&[Bytes]> = frames(&items).collect();
-        assert!(split.len() > 1);
-        assert!(split.iter().all(|frame| frame.iter().map(Bytes::len).sum::<usize>() <= FRAME_BYTES_MAX));
-        assert_eq!(split.concat(), items);
-        assert_eq!(frames(&[]).count(), 0);
-    }
 
     #[test]
     fn an_item_larger_than_a_frame_is_a_terminal_failure_that_says_so() {

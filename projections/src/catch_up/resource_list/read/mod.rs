@@ -109,18 +109,22 @@ impl Reader {
         &self.pool
     }
 
-    /// A snapshot with the position it shows.
+    /// A snapshot with the position it shows, for reads along ordered indexes.
     async fn snapshot(&self) -> Result<(Transaction<'static, Postgres>, Position), sqlx::Error> {
+        self.snapshot_for(Scan::Ordered).await
+    }
+
+    async fn snapshot_for(
+        &self,
+        scan: Scan,
+    ) -> Result<(Transaction<'static, Postgres>, Position), sqlx::Error> {
         let mut tx = self.pool.begin_with("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await?;
-        // The first statement takes the snapshot that all later ones of this transaction see. What pages read is
-        // bounded, but the planner does not know that; compiling a plan would take longer than running it.
-        let stored: Option<i64> = sqlx::query_scalar(
-            "SELECT (SELECT position FROM projections.checkpoint WHERE name = $1)
-             FROM set_config('jit', 'off', true)",
-        )
-        .bind(ResourceList::NAME)
-        .fetch_one(&mut *tx)
-        .await?;
+        // The first statement takes the snapshot that all later ones of this transaction see.
+        let stored: Option<i64> = sqlx::query_scalar(include_str!("../snapshot.sql"))
+            .bind(ResourceList::NAME)
+            .bind(scan.bitmaps())
+            .fetch_one(&mut *tx)
+            .await?;
         let position = Position(stored.unwrap_or(0).unsigned_abs());
         Ok((tx, position))
     }
@@ -140,6 +144,26 @@ impl Reader {
             Some((head.id.0, Arc::clone(state)))
         });
         Ok(live.collect())
+    }
+}
+
+/// How the rows of a read are found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Scan {
+    /// In the order of an index, so that a limit ends it.
+    Ordered,
+    /// By an inverted index, which has no order.
+    Inverted,
+}
+
+impl Scan {
+    /// A bitmap collects a whole range before the first row of a page comes of it, and what ranges hold is guessed; only an
+    /// inverted index needs one.
+    const fn bitmaps(self) -> &'static str {
+        match self {
+            Self::Ordered => "off",
+            Self::Inverted => "on",
+        }
     }
 }
 

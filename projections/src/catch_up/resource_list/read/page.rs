@@ -1,7 +1,7 @@
 //! Pages of the list.
 
 use super::filter::{Filter, Key};
-use super::{Answer, FIRST_ID, ListRow, Page, RawRow, ReadError, Reader, cut, find_row};
+use super::{Answer, FIRST_ID, ListRow, Page, RawRow, ReadError, Reader, Scan, cut, find_row};
 use sqlx::postgres::PgArguments;
 use sqlx::{Arguments, PgConnection, Postgres};
 
@@ -26,7 +26,7 @@ impl Reader {
         after: Option<&Key>,
         limit: u32,
     ) -> Result<Answer<Page<ListRow, Key>>, ReadError> {
-        let (mut tx, position) = self.snapshot().await?;
+        let (mut tx, position) = self.snapshot_for(access(filter).scan()).await?;
         let mut page = Page { rows: Vec::new(), next: after.cloned() };
         let Some(access) = choose(&mut tx, filter).await? else {
             page.next = None;
@@ -73,10 +73,20 @@ const LOOKED_UP_MAX: i64 = 20_000;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Access {
     Name,
+    Prefix,
     Phase,
     Label,
     Owner,
     Root,
+}
+
+impl Access {
+    pub(super) const fn scan(self) -> Scan {
+        match self {
+            Self::Label => Scan::Inverted,
+            Self::Name | Self::Prefix | Self::Phase | Self::Owner | Self::Root => Scan::Ordered,
+        }
+    }
 }
 
 /// The way that reads least, as far as the filter alone tells, phases beside something else aside.
@@ -89,6 +99,8 @@ pub(super) fn access(filter: &Filter) -> Access {
         Access::Label
     } else if !filter.phases.is_empty() {
         Access::Phase
+    } else if filter.kind.is_none() && filter.name_prefix.as_ref().is_some_and(|prefix| !prefix.is_empty()) {
+        Access::Prefix
     } else {
         Access::Name
     }
@@ -130,26 +142,24 @@ pub(super) fn query(
 ) -> Result<(&'static str, PgArguments), sqlx::Error> {
     let sql = match access {
         Access::Name => include_str!("../page_by_name.sql"),
+        Access::Prefix => include_str!("../page_by_prefix.sql"),
         Access::Phase => include_str!("../page_by_phase.sql"),
         Access::Label => include_str!("../page_by_label.sql"),
         Access::Owner => include_str!("../page_by_owner.sql"),
         Access::Root => include_str!("../page_by_root.sql"),
     };
 
-    // One kind is a range of the order, and a name prefix within it a narrower one. Without a kind the
-    // prefix is no range, so it filters instead.
     let prefix = filter.name_prefix.as_deref().filter(|prefix| !prefix.is_empty());
     let prefix_end = prefix.map(|prefix| format!("{prefix}{BEHIND_ALL}"));
-    let start = Key {
+    // Within one kind the order is that of names: a page starts no earlier than the one before it ended.
+    let after_name =
+        after.filter(|after| filter.kind.as_ref() == Some(&after.kind)).map(|after| after.name.as_str());
+    let least = prefix.max(after_name);
+    let start = after.cloned().unwrap_or_else(|| Key {
         kind: filter.kind.clone().unwrap_or_default(),
-        name: filter.kind.as_ref().and(prefix).unwrap_or_default().to_owned(),
+        name: String::new(),
         id: FIRST_ID,
-    };
-    let start = after.map_or_else(|| start.clone(), |after| after.clone().max(start.clone()));
-    let (kind_end, name_end) = match &filter.kind {
-        Some(kind) => (kind.as_str(), prefix_end.as_deref().unwrap_or(BEHIND_ALL)),
-        None => (BEHIND_ALL, ""),
-    };
+    });
     let labels = if filter.labels.is_empty() {
         None
     } else {
@@ -163,13 +173,12 @@ pub(super) fn query(
         arguments.add(&start.kind)?;
         arguments.add(&start.name)?;
         arguments.add(start.id.0)?;
-        arguments.add(kind_end)?;
-        arguments.add(name_end)?;
+        arguments.add(&filter.kind)?;
         arguments.add(&labels)?;
         arguments.add(&phases)?;
         arguments.add(filter.owner.map(|id| id.0))?;
         arguments.add(filter.root.map(|id| id.0))?;
-        arguments.add(prefix)?;
+        arguments.add(least)?;
         arguments.add(&prefix_end)?;
         arguments.add(i64::from(limit))
     };

@@ -4,6 +4,7 @@
 
 use super::filter::{Filter, Key};
 use super::page::{Access, access, query};
+use super::{ResourceList, Scan};
 use converge_domain::ResourceId;
 use converge_domain::resource::Phase;
 use embedded_postgres::testkit::TestDatabase;
@@ -46,9 +47,20 @@ async fn table() -> (TestDatabase, PgPool) {
 }
 
 async fn explain(pool: &PgPool, sql: &str, arguments: PgArguments) -> String {
+    explain_scan(pool, Scan::Ordered, sql, arguments).await
+}
+
+async fn explain_scan(pool: &PgPool, scan: Scan, sql: &str, arguments: PgArguments) -> String {
+    let mut tx = pool.begin().await.unwrap();
+    sqlx::query(include_str!("../snapshot.sql"))
+        .bind(ResourceList::NAME)
+        .bind(scan.bitmaps())
+        .fetch_one(&mut *tx)
+        .await
+        .unwrap();
     let lines: Vec<String> = sqlx::query_scalar_with(&format!("EXPLAIN (COSTS OFF) {sql}"), arguments)
         .persistent(false)
-        .fetch_all(pool)
+        .fetch_all(&mut *tx)
         .await
         .unwrap();
     lines.join("\n")
@@ -62,7 +74,7 @@ async fn plan_by(pool: &PgPool, access: Access, filter: &Filter) -> String {
     // In the middle of the list, where a plan that walks from the start would cost most.
     let after = Key { kind: "kind15".into(), name: "name5".into(), id: OWNER };
     let (sql, arguments) = query(access, filter, Some(&after), 101).unwrap();
-    explain(pool, sql, arguments).await
+    explain_scan(pool, access.scan(), sql, arguments).await
 }
 
 #[track_caller]
@@ -102,6 +114,30 @@ async fn every_list_query_walks_its_index_and_the_common_ones_sort_nothing() {
     assert_plan(&plan(&pool, &phases).await, "resource_phase_by_phase", true);
     let label = Filter { labels: [("n".to_owned(), "77".to_owned())].into(), ..all };
     assert_plan(&plan(&pool, &label).await, "resource_list_by_label", true);
+}
+
+#[tokio::test]
+async fn a_kind_and_a_prefix_are_one_range_of_an_index_with_both_ends() {
+    let (_database, pool) = table().await;
+    let prefix = Filter { name_prefix: Some("name12".into()), ..Filter::default() };
+    let kind = Filter { kind: Some("kind15".into()), ..prefix.clone() };
+    let owner = Filter { owner: Some(OWNER), ..kind.clone() };
+    let root = Filter { root: Some(ResourceId(Uuid::from_u128(7))), ..kind.clone() };
+    let phase = Filter { phases: vec![Phase::Failed], ..kind.clone() };
+    for (filter, index) in [
+        (prefix, "resource_list_by_name"),
+        (kind, "resource_list_by_name"),
+        (owner, "resource_list_by_parent"),
+        (root, "resource_list_by_root"),
+        (phase, "resource_phase_by_phase"),
+    ] {
+        let plan = plan(&pool, &filter).await;
+        let (_, below) = plan.split_once(index).unwrap_or_else(|| panic!("expected {index}:\n{plan}"));
+        let condition = below.lines().find(|line| line.contains("Index Cond")).unwrap_or_default();
+        for part in ["kind = ", "name >= ", "name < "] {
+            assert!(condition.contains(part), "expected {part} among {condition}:\n{plan}");
+        }
+    }
 }
 
 #[tokio::test]
