@@ -1,6 +1,6 @@
 //! Starting and holding the loops of one process.
 
-use crate::compose::Outlines;
+use crate::compose::{Outlines, Room};
 use crate::dispatch::Fence;
 use crate::dispatching::Dispatcher;
 use crate::evaluate::Evaluator;
@@ -61,6 +61,7 @@ pub(crate) struct Core {
     pub config: EngineConfig,
     pub served: Served,
     pub outlines: Outlines,
+    pub room: Room,
 }
 
 /// A running engine.
@@ -95,6 +96,7 @@ impl Engine {
             config,
             served: Served::default(),
             outlines: Outlines::default(),
+            room: Room::default(),
         });
 
         let membership = membership::join(&core, &tracker, stop.clone()).await?;

@@ -33,6 +33,7 @@ pub(crate) async fn accept(
     claim_id: ClaimId,
     announced: [u64; 3],
 ) -> Result<Acceptance, StoreError> {
+    let _room = core.room.to_check(announced[0]).await;
     let found = outline::find(core, composer.id().id, claim_id).await?;
     if found.broken.is_empty() && found.counts != announced {
         return Ok(Acceptance::Incomplete(format!(

@@ -10,11 +10,13 @@ mod outline;
 mod outlines;
 mod pass;
 mod prune;
+mod room;
 mod unwanted;
 mod write;
 
 pub(crate) use accept::{Acceptance, accept};
 pub(crate) use outlines::Outlines;
+pub(crate) use room::Room;
 
 use converge_domain::ResourceId;
 use std::collections::HashMap;

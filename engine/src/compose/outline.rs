@@ -200,6 +200,11 @@ impl Outline {
         self.claim_id
     }
 
+    /// Keeps what is needed to read the children again.
+    pub fn forget_payloads(&mut self) {
+        self.kept = None;
+    }
+
     /// The number of children.
     pub fn len(&self) -> usize {
         self.graph.len()

@@ -10,8 +10,10 @@ use std::sync::{Mutex, PoisonError};
 
 /// Children of all outlines kept: about 150 MB of them.
 const CHILDREN_MAX: usize = 1_500_000;
-/// Outlines kept, since small ones keep their payloads: at most 1 MB each.
-const OUTLINES_MAX: usize = 32;
+/// Outlines that keep their payloads too, at most 1 MB each.
+const WHOLE_MAX: usize = 32;
+/// Outlines kept, however small.
+const OUTLINES_MAX: usize = 10_000;
 
 /// Accepted outlines that wait for their pass, oldest first.
 #[derive(Default)]
@@ -20,9 +22,13 @@ pub(crate) struct Outlines {
 }
 
 impl Outlines {
-    /// Keeps an outline; the oldest go where there are too many.
-    pub fn keep(&self, outline: Outline) {
+    /// Keeps an outline. Passes begin in the order of acceptance, so where there are too many, the newest lose their
+    /// payloads; only then the oldest go, since a pass that never comes must not take up room for ever.
+    pub fn keep(&self, mut outline: Outline) {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        if waiting.len() >= WHOLE_MAX {
+            outline.forget_payloads();
+        }
         waiting.push_back(outline);
         let mut children: usize = waiting.iter().map(Outline::len).sum();
         while children > CHILDREN_MAX || waiting.len() > OUTLINES_MAX {

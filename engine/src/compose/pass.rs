@@ -90,6 +90,11 @@ impl Shared {
     async fn apply_pass(&self, composer: ResourceId) -> Result<End, StoreError> {
         let Some(state) = self.core().resource_now(composer).await? else { return Ok(End::Over) };
         let Some(pass) = state.pass.clone() else { return Ok(End::Over) };
+        // What was read may be old when there is room: every write of a pass is guarded by "it is still the one".
+        let _room = tokio::select! {
+            () = self.stop().cancelled() => return Ok(End::Over),
+            room = self.core().room.to_apply(pass.children) => room,
+        };
         let end = match self.write_children(&state, &pass).await {
             Ok(end) => end,
             Err(Stop::End(end)) => end,
@@ -133,6 +138,7 @@ impl Shared {
         ancestors.extend(&composer.id().ancestors);
         let writer = Writer {
             core: self.core(),
+            stop: self.stop(),
             composer: ComposerRef { ancestors, pass_id: pass.pass_id },
             outline: &outline,
             ids: &ids,

@@ -11,10 +11,13 @@ use converge_event_store::{ExecuteError, StoreError};
 use futures::{FutureExt, StreamExt, TryStreamExt, stream};
 use std::collections::HashSet;
 use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
 
 /// Declares the children of one output.
 pub(super) struct Writer<'a> {
     pub core: &'a Core,
+    /// A process that stops leaves the rest of a pass to the next one.
+    pub stop: &'a CancellationToken,
     pub composer: ComposerRef,
     pub outline: &'a Outline,
     pub ids: &'a Ids,
@@ -39,6 +42,9 @@ impl Writer<'_> {
     }
 
     async fn write(&self, places: &[u32]) -> Result<(u64, u64), Stop> {
+        if self.stop.is_cancelled() {
+            return Err(Stop::End(End::Over));
+        }
         let places: Vec<u32> =
             places.iter().filter(|place| !self.left_alone.contains(place)).copied().collect();
         let Some(children) = self.outline.children(self.core, &places).await? else {

@@ -97,6 +97,10 @@ impl Shared {
         &self.passes
     }
 
+    pub(crate) fn stop(&self) -> &CancellationToken {
+        &self.stop
+    }
+
     pub(crate) fn tracker(&self) -> &TaskTracker {
         &self.tracker
     }

@@ -101,7 +101,7 @@ async fn a_composer_prints_its_children_and_their_numbers_are_not_touched() {
         r#"echo '{"children":[{"kind":"a","kind_version":1,"name":"x","spec":{"n":1.10}}],"edges":[]}'"#;
     let outcome = Stdio::for_kind("fleet").work(request(Reaction::Compose, script, json!({}))).await.unwrap();
     let children: Vec<_> = outcome.get_composition().children().iter().collect();
-    assert_eq!(children, [br#"{"kind":"a","kind_version":1,"name":"x","spec":{"n":1.10}}"#]);
+    assert_eq!(children, [r#"{"kind":"a","kind_version":1,"name":"x","spec":{"n":1.10}}"#]);
 }
 
 #[tokio::test]

@@ -213,8 +213,8 @@ mod tests {
     fn composed(spec: Value) -> (Vec<Child>, Vec<Edge>) {
         let composition = compose("r", &serde_json::from_value(spec).unwrap());
         (
-            composition.children().iter().map(|item| serde_json::from_slice(item).unwrap()).collect(),
-            composition.edges().iter().map(|item| serde_json::from_slice(item).unwrap()).collect(),
+            composition.children().iter().map(|item| serde_json::from_slice(&item).unwrap()).collect(),
+            composition.edges().iter().map(|item| serde_json::from_slice(&item).unwrap()).collect(),
         )
     }
 

@@ -98,8 +98,8 @@ mod tests {
 
     fn composed(spec: &Value) -> (Vec<Child>, Vec<Edge>) {
         let composition = compose(&serde_json::from_value(spec.clone()).unwrap());
-        let children = composition.children().iter().map(|c| serde_json::from_slice(c).unwrap()).collect();
-        (children, composition.edges().iter().map(|e| serde_json::from_slice(e).unwrap()).collect())
+        let children = composition.children().iter().map(|c| serde_json::from_slice(&c).unwrap()).collect();
+        (children, composition.edges().iter().map(|e| serde_json::from_slice(&e).unwrap()).collect())
     }
 
     fn names(children: &[Child]) -> Vec<String> {

@@ -46,8 +46,8 @@ fn misfit(outcome: &Outcome) -> Option<String> {
         }
     }
     for (part, items) in outcome.composition.parts() {
-        if let Some(item) = items.iter().find(|item| item.len() > FRAME_BYTES_MAX) {
-            let bytes = item.len();
+        let bytes = items.longest();
+        if bytes > FRAME_BYTES_MAX {
             return Some(format!("one of the {part} is {bytes} bytes; the limit is {FRAME_BYTES_MAX}"));
         }
     }
@@ -75,13 +75,11 @@ async fn deliver_outcome(up: &mpsc::Sender<v1::Up>, finished: &Finished) -> Opti
             let mut chunks = 0;
             for (part, items) in outcome.composition.parts() {
                 for frame in items.frames() {
-                    // One copy of a frame, which its items then share.
-                    let text = Bytes::copy_from_slice(frame.text());
                     let chunk = v1::OutcomeChunk {
                         fence: Some(finished.fence.clone()),
                         index: chunks,
                         part: part.to_owned(),
-                        items: frame.ranges().map(|range| text.slice(range)).collect(),
+                        items: frame,
                     };
                     send(up, v1::up::Frame::Chunk(chunk)).await?;
                     chunks += 1;
