@@ -4,6 +4,7 @@
 //! ephemeral port is known to whoever asked for it. The database comes second and goes last: nothing that
 //! writes is alive when an embedded server stops.
 
+mod api;
 mod database;
 mod wiring;
 

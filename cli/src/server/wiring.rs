@@ -1,12 +1,12 @@
 //! Which part gets what: the one place that knows every crate of the server.
 
-use super::{Listeners, Role};
+use super::{Listeners, Role, api};
 use anyhow::Context;
 use converge_broker::BrokerConfig;
 use converge_engine::{Engine, EngineConfig, EngineParts};
 use converge_event_store::postgres::{self, PgOptions, PgStore};
 use converge_event_store::{Log, LogConfig, Store};
-use converge_graphql::{ApiState, Metrics};
+use converge_graphql::Metrics;
 use converge_projections::catch_up::{Board, Feed, ResourceList, Runner};
 use converge_projections::inline::StateProjector;
 use sqlx::postgres::{PgPool, PgPoolOptions};
@@ -16,8 +16,8 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-/// Connections for catch-up projections and the lists read from them.
-const PROJECTION_CONNECTIONS: u32 = 8;
+/// Connections for migrations and catch-up projections.
+const PROJECTION_CONNECTIONS: u32 = 2;
 /// How long a repeated command id is recognised, in milliseconds: a day.
 const COMMAND_IDS_KEPT_MS: i64 = 24 * 60 * 60 * 1000;
 const FORGET_EVERY: Duration = Duration::from_secs(60);
@@ -33,7 +33,7 @@ pub async fn start(
     listeners: Listeners,
     shutdown: CancellationToken,
 ) -> anyhow::Result<JoinSet<anyhow::Result<()>>> {
-    let pool = pool(url).await?;
+    let pool = pool(url, PROJECTION_CONNECTIONS).await?;
     postgres::migrate(&pool).await.context("cannot migrate the database")?;
     let store = PgStore::connect(url, PgOptions::default()).await.context("cannot open the event store")?;
     let pools = [pool.clone(), store.pool().clone()];
@@ -56,7 +56,7 @@ pub async fn start(
     serving.spawn(forget(postgres_store, stop.clone()));
     if let Some(listener) = listeners.http {
         let board = Board::default();
-        let list = Runner::new(Arc::new(ResourceList), pool.clone(), feed.clone(), &board);
+        let list = Runner::new(Arc::new(ResourceList), pool, feed.clone(), &board);
         let stopping = stop.clone();
         serving.spawn(async move {
             list.run(stopping.clone()).await;
@@ -64,11 +64,9 @@ pub async fn start(
             stopping.cancelled().await;
             Ok(())
         });
-        let mut state = ApiState::new(engine.gateway(), store.clone(), feed, pool, board);
-        state.metrics = metrics();
-        state.shutdown = stop.clone();
-        serving
-            .spawn(async move { converge_graphql::serve(listener, state).await.context("the API failed") });
+        let gateway = engine.gateway();
+        let (url, metrics, stop) = (url.to_owned(), metrics(), stop.clone());
+        serving.spawn(api::serve(listener, api::Parts { url, gateway, feed, board, metrics, stop }));
     }
     if let Some(listener) = listeners.broker {
         let dispatch = engine.dispatch();
@@ -122,18 +120,19 @@ async fn forget(store: Arc<PgStore>, stop: CancellationToken) -> anyhow::Result<
 /// # Errors
 /// When the database cannot be reached, or was migrated by a newer build.
 pub async fn migrate(url: &str) -> anyhow::Result<()> {
-    let pool = pool(url).await?;
+    let pool = pool(url, 1).await?;
     postgres::migrate(&pool).await.context("cannot migrate the database")
 }
 
-async fn pool(url: &str) -> anyhow::Result<PgPool> {
+/// A pool of at most `connections`; says at once why there is none.
+pub(super) async fn pool(url: &str, connections: u32) -> anyhow::Result<PgPool> {
     // A pool would go on trying to connect until its patience ends; the first refusal says why at once.
     let probe = tokio::time::timeout(CONNECT_TIMEOUT, PgConnection::connect(url));
     let probe =
         probe.await.context("the database does not answer")?.context("cannot connect to the database")?;
     probe.close().await.context("cannot talk to the database")?;
     PgPoolOptions::new()
-        .max_connections(PROJECTION_CONNECTIONS)
+        .max_connections(connections)
         .acquire_timeout(CONNECT_TIMEOUT)
         .test_before_acquire(false)
         .connect(url)

@@ -34,7 +34,7 @@ impl Reader {
             .bind(i64::from(limit) + 1)
             .fetch_all(&mut *tx)
             .await?;
-        tx.commit().await?;
+        drop(tx);
         let mut states = self.states(rows.iter().map(|child| &child.row)).await?;
         let mut raw: HashMap<ResourceId, Vec<RawRow>> = HashMap::new();
         for child in rows {

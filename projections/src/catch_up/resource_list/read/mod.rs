@@ -110,6 +110,8 @@ impl Reader {
     }
 
     /// A snapshot with the position it shows, for reads along ordered indexes.
+    ///
+    /// It is dropped, not committed: it wrote nothing, and the answer need not wait for the end of it.
     async fn snapshot(&self) -> Result<(Transaction<'static, Postgres>, Position), sqlx::Error> {
         self.snapshot_for(Scan::Ordered).await
     }

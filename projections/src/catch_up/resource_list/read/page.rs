@@ -35,12 +35,8 @@ impl Reader {
         for _ in 0..ROUNDS_MAX {
             let wanted = limit.saturating_sub(u32::try_from(page.rows.len()).unwrap_or(u32::MAX));
             let (sql, arguments) = query(access, filter, page.next.as_ref(), wanted.saturating_add(1))?;
-            // Not persistent: a prepared statement might settle on a generic plan, which could not see that an
-            // absent filter filters nothing and might leave the index this query was chosen for.
-            let mut rows = sqlx::query_as_with::<Postgres, RawRow, _>(sql, arguments)
-                .persistent(false)
-                .fetch_all(&mut *tx)
-                .await?;
+            let mut rows =
+                sqlx::query_as_with::<Postgres, RawRow, _>(sql, arguments).fetch_all(&mut *tx).await?;
             page.next = cut(&mut rows, wanted, RawRow::key);
             let mut states = self.states(rows.iter()).await?;
             let states = rows.iter().filter_map(|row| states.remove(&row.id));
@@ -49,7 +45,7 @@ impl Reader {
                 break;
             }
         }
-        tx.commit().await?;
+        drop(tx);
         Ok(Answer { position, value: page })
     }
 
@@ -60,7 +56,7 @@ impl Reader {
     pub async fn find(&self, kind: &str, name: &str) -> Result<Answer<Option<ListRow>>, ReadError> {
         let (mut tx, position) = self.snapshot().await?;
         let row = find_row(&mut tx, kind, name).await?.map(|(row, _)| row);
-        tx.commit().await?;
+        drop(tx);
         let state = self.states(row.iter()).await?.into_values().next();
         Ok(Answer { position, value: state.map(|state| ListRow { state }) })
     }

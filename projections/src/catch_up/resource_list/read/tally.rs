@@ -24,7 +24,7 @@ impl Reader {
             None => sqlx::query_as(include_str!("../tally_all.sql")),
         };
         let rows: Vec<(String, String, i64)> = query.fetch_all(&mut *tx).await?;
-        tx.commit().await?;
+        drop(tx);
         let value = rows
             .into_iter()
             .map(|(kind, phase, count)| {

@@ -52,11 +52,9 @@ impl Reader {
             .bind(end_of_subtree(&top.path))
             .bind(is_cut(&top.path).then_some(top.id))
             .bind(i64::from(limit) + 1)
-            // See `Reader::page`.
-            .persistent(false)
             .fetch_all(&mut *tx)
             .await?;
-        tx.commit().await?;
+        drop(tx);
         let key = |raw: &RawRow| TreeKey { path: raw.path.clone(), depth: raw.depth, id: ResourceId(raw.id) };
         let next = cut(&mut rows, limit, key);
         let mut states = self.states(rows.iter()).await?;
