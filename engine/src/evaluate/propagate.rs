@@ -78,7 +78,7 @@ impl Shared {
                 at: self.core.now(),
             };
             let id = state.id().id;
-            state.is_moved_by(&evaluate).then(|| async move {
+            state.is_moved_by(&evaluate).then_some(async move {
                 let command = ResourceCommand::Evaluate(Box::new(evaluate));
                 let failed = self.core.execute(id, command).await.err();
                 failed.map(|error| {
