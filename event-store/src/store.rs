@@ -218,6 +218,14 @@ pub trait Store: Send + Sync + 'static {
         after: Sequence,
         limit: u32,
     ) -> Result<Vec<StoredEvent>, StoreError>;
+    /// The beginnings of many streams at once: of each up to the given sequence and of that at most `each` events, below
+    /// position `before`, one stream after the other and each in order. For whoever folds states as of a position.
+    async fn read_beginnings(
+        &self,
+        streams: &[(AggregateId, Sequence)],
+        before: Position,
+        each: u32,
+    ) -> Result<Vec<StoredEvent>, StoreError>;
     /// Returns when somebody, here or elsewhere, may have appended since the last return. It may return for nothing and
     /// may miss an append: it shortens the wait of a reader that polls anyway. Errors mean that nothing is heard now.
     async fn appended(&self) -> Result<(), StoreError>;

@@ -22,8 +22,11 @@ pub const SCAN_EVENTS_MAX: usize = 20_000;
 pub const NAME_BEARERS_MAX: u32 = 100;
 /// Identities kept in memory; each about 200 bytes.
 pub const IDENTITIES_CACHED_MAX: usize = 100_000;
-/// Folded states one `resourceChanged` subscription keeps.
-pub const SUBSCRIPTION_STATES_MAX: usize = 10_000;
+/// Folded states that all `resourceChanged` subscriptions keep together; each about 1.5 kB.
+pub const WATCHED_STATES_MAX: usize = 20_000;
+/// Batches of the log that are kept named for all subscriptions; live ones hold some hundred events, which the log's own memory
+/// of the last events holds anyway.
+pub const WATCHED_BATCHES_MAX: usize = 64;
 
 /// Bounds an operator or a test may set.
 #[derive(Clone, Debug)]

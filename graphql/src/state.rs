@@ -3,6 +3,7 @@
 use crate::directory::Directory;
 use crate::http::Metrics;
 use crate::limits::Limits;
+use crate::subscription::Shared;
 use converge_engine::gateway_api::Gateway;
 use converge_event_store::Store;
 use converge_projections::catch_up::resource_list::{Identities, Reader};
@@ -30,6 +31,8 @@ pub struct ApiState {
     /// Cancelled when the process goes down: WebSockets are closed, so that clients move on at once.
     pub shutdown: CancellationToken,
     pub(crate) directory: Arc<Directory>,
+    /// What watches have in common.
+    pub(crate) watched: Arc<Shared>,
 }
 
 impl ApiState {
@@ -43,6 +46,7 @@ impl ApiState {
         board: Board,
     ) -> Self {
         let directory = Arc::new(Directory::new(Arc::clone(&store), Identities::new(pool.clone())));
+        let watched = Arc::new(Shared::new(Arc::clone(&directory), Arc::clone(&store)));
         let list = Reader::new(pool, Arc::clone(&store));
         Self {
             gateway,
@@ -54,6 +58,7 @@ impl ApiState {
             metrics: None,
             shutdown: CancellationToken::new(),
             directory,
+            watched,
         }
     }
 }

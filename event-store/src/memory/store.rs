@@ -68,6 +68,23 @@ impl Store for MemoryStore {
         Ok(events.take(limit as usize).cloned().collect())
     }
 
+    async fn read_beginnings(
+        &self,
+        streams: &[(AggregateId, Sequence)],
+        before: Position,
+        each: u32,
+    ) -> Result<Vec<StoredEvent>, StoreError> {
+        let tables = self.tables();
+        let beginning = |(id, end): &(AggregateId, Sequence)| {
+            let (id, end) = (*id, *end);
+            let of = move |event: &&StoredEvent| {
+                event.aggregate_id == id && event.sequence <= end && event.position < before
+            };
+            tables.events.iter().filter(of).take(each as usize).cloned()
+        };
+        Ok(streams.iter().flat_map(beginning).collect())
+    }
+
     async fn appended(&self) -> Result<(), StoreError> {
         self.appended.notified().await;
         Ok(())

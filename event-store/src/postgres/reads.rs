@@ -105,6 +105,23 @@ impl PgStore {
         rows.iter().map(|row| self.decode_event(row, Timestamp(column(row, "committed_at")?))).collect()
     }
 
+    pub(super) async fn beginnings(
+        &self,
+        streams: &[(AggregateId, Sequence)],
+        before: Position,
+        each: u32,
+    ) -> Result<Vec<StoredEvent>, StoreError> {
+        let (ids, ends): (Vec<Uuid>, Vec<i64>) =
+            streams.iter().map(|(id, end)| (id.0, bigint(end.0))).unzip();
+        let query = sqlx::query(include_str!("sql/read_beginnings.sql"))
+            .bind(ids)
+            .bind(ends)
+            .bind(bigint(before.0))
+            .bind(i64::from(each));
+        let rows = run(query.fetch_all(&self.pool)).await?;
+        rows.iter().map(|row| self.decode_event(row, Timestamp(column(row, "committed_at")?))).collect()
+    }
+
     pub(super) async fn database_now(&self) -> Result<Timestamp, StoreError> {
         let query = sqlx::query_scalar(include_str!("sql/now.sql"));
         query.fetch_one(&self.pool).await.map(Timestamp).map_err(|error| classify(&error))

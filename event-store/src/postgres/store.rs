@@ -47,6 +47,15 @@ impl Store for PgStore {
         self.stream(id, after, limit).await
     }
 
+    async fn read_beginnings(
+        &self,
+        streams: &[(AggregateId, Sequence)],
+        before: Position,
+        each: u32,
+    ) -> Result<Vec<StoredEvent>, StoreError> {
+        self.beginnings(streams, before, each).await
+    }
+
     async fn appended(&self) -> Result<(), StoreError> {
         self.notified().await
     }

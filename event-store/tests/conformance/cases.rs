@@ -432,6 +432,21 @@ pub async fn streams_and_the_log_are_read_in_pages(store: Any) {
     assert_eq!(page[0].metadata.get("actor").map(String::as_str), Some("test"));
 }
 
+pub async fn beginnings_of_many_streams_are_read_at_once(store: Any) {
+    let (a, b) = (id(), id());
+    for sequence in 0..4 {
+        put(&store, Builder::default().write(0, a, sequence).write(1, b, sequence)).await;
+    }
+    let read = async |streams: &[(AggregateId, u64)], before, each| {
+        let streams: Vec<_> = streams.iter().map(|(id, end)| (*id, Sequence(*end))).collect();
+        let events = store.read_beginnings(&streams, Position(before), each).await.unwrap();
+        events.iter().map(|event| (event.aggregate_id, event.sequence.0)).collect::<Vec<_>>()
+    };
+    assert_eq!(read(&[(b, 2), (a, 1), (id(), 9)], 100, 10).await, [(b, 1), (b, 2), (a, 1)]);
+    assert_eq!(read(&[(a, 4), (b, 4)], 4, 10).await, [(a, 1), (a, 2), (b, 1)], "before the position only");
+    assert_eq!(read(&[(a, 4), (b, 4)], 100, 1).await, [(a, 1), (b, 1)]);
+}
+
 pub async fn timers_at_the_same_instant_come_together(store: Any) {
     let mut batch = Builder::default();
     for (unit, due_at) in [(0, 10), (1, 10), (2, 10), (3, 20)] {

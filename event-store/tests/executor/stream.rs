@@ -202,6 +202,7 @@ mod deaf {
         chain_at(position: Position) -> Option<Vec<u8>>;
         read(after: Position, limit: u32) -> Vec<StoredEvent>;
         read_stream(id: AggregateId, after: Sequence, limit: u32) -> Vec<StoredEvent>;
+        read_beginnings(streams: &[(AggregateId, Sequence)], before: Position, each: u32) -> Vec<StoredEvent>;
         now() -> Timestamp;
         heads(ids: &[AggregateId]) -> Vec<Head>;
         heads_of_type(aggregate_type: AggregateType) -> Vec<Head>;

@@ -29,18 +29,14 @@ impl EventsSubscription {
             .then(move |batch| {
                 let (state, filter) = (state.clone(), filter.clone());
                 async move {
-                    let batch = batch?;
-                    let wanted: Vec<_> = batch
-                        .iter()
-                        .filter(|event| resource.is_none_or(|id| event.aggregate_id == id))
-                        .cloned()
-                        .collect();
-                    let names = state.directory.name(&wanted).await?;
-                    let mut events = Vec::with_capacity(wanted.len());
-                    for event in wanted {
-                        let named = names.get(&event.aggregate_id).cloned();
-                        if filter.admits(named.as_deref()) {
-                            events.push(Event::new(event, named));
+                    let batch = state.watched.batch(batch?).await?;
+                    let mut events = Vec::new();
+                    for event in batch.events() {
+                        let named = batch.named(event.aggregate_id);
+                        if resource.is_none_or(|id| event.aggregate_id == id)
+                            && filter.admits(named.map(AsRef::as_ref))
+                        {
+                            events.push(Event::new(event.clone(), named.cloned()));
                         }
                     }
                     Ok::<_, ApiError>(events)

@@ -4,6 +4,9 @@ mod events;
 mod folds;
 mod follow;
 mod resource_changed;
+mod shared;
+
+pub use shared::Shared;
 
 use async_graphql::MergedSubscription;
 

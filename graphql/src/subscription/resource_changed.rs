@@ -1,17 +1,14 @@
 //! Watching resources.
 
-use super::folds::Folds;
 use super::follow::{batches, start};
+use super::shared::Batch;
 use crate::error::ApiError;
 use crate::state::ApiState;
 use crate::types::{DateTime, Phase, Position, Resource, ResourceFilter};
 use async_graphql::futures_util::{Stream, StreamExt, stream};
 use async_graphql::{Context, ID, SimpleObject, Subscription};
-use converge_domain::{AnyEvent, ResourceId};
-use converge_event_store::StoredEvent;
 use converge_projections::catch_up::resource_list::Filter;
 use std::sync::Arc;
-use tokio::sync::Mutex;
 
 #[derive(Default)]
 pub struct ResourceChangedSubscription;
@@ -46,13 +43,13 @@ impl ResourceChangedSubscription {
         let state = ctx.data_unchecked::<ApiState>().clone();
         let filter = Arc::new(ResourceFilter::compile(filter)?);
         let after = start(&state, from).await?;
-        // One batch at a time goes through the folds; the lock is never contended, it only makes the
-        // state outlive each batch's future.
-        let folds = Arc::new(Mutex::new(Folds::new(Arc::clone(&state.store))));
         Ok(batches(&state, after)
             .then(move |batch| {
-                let (state, filter, folds) = (state.clone(), Arc::clone(&filter), Arc::clone(&folds));
-                async move { changes(&state, &filter, &mut *folds.lock().await, &batch?).await }
+                let (state, filter) = (state.clone(), Arc::clone(&filter));
+                async move {
+                    let batch = state.watched.batch(batch?).await?;
+                    changes(&state, &filter, &batch).await
+                }
             })
             .flat_map(|changes| match changes {
                 Ok(changes) => stream::iter(changes.into_iter().map(Ok).collect::<Vec<_>>()),
@@ -61,26 +58,11 @@ impl ResourceChangedSubscription {
     }
 }
 
-async fn changes(
-    state: &ApiState,
-    filter: &Filter,
-    folds: &mut Folds,
-    batch: &[StoredEvent],
-) -> Result<Vec<ResourceChange>, ApiError> {
-    let about_resources: Vec<StoredEvent> =
-        batch.iter().filter(|event| matches!(event.event, AnyEvent::Resource(_))).cloned().collect();
-    let names = state.directory.name(&about_resources).await?;
+async fn changes(state: &ApiState, filter: &Filter, batch: &Batch) -> Result<Vec<ResourceChange>, ApiError> {
+    let possible = batch.possible(filter);
+    let steps = state.watched.steps(batch, &possible).await?;
     let mut changes = Vec::new();
-    for event in about_resources {
-        let id = ResourceId(event.aggregate_id.0);
-        // Kind, name, owner and root never change: whatever they rule out needs no folding at all.
-        let possible = names
-            .get(&event.aggregate_id)
-            .is_none_or(|named| filter.admits_identity(&named.kind, &named.name, id, &named.ancestors));
-        if !possible {
-            continue;
-        }
-        let Some(step) = folds.step(&event).await? else { continue };
+    for (event, step) in possible.iter().filter_map(|index| batch.event(*index)).zip(steps) {
         let matches = filter.admits(&step.after);
         let matched = step.before.as_deref().is_some_and(|before| filter.admits(before));
         if !matches && !matched {

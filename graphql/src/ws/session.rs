@@ -18,29 +18,33 @@ use async_graphql::Response;
 use axum::extract::ws::{Message, Utf8Bytes, WebSocket};
 use converge_engine::gateway_api::RequestContext;
 use futures::StreamExt;
-use futures::stream::{self, BoxStream};
+use futures::stream::{self, AbortHandle, Abortable, BoxStream, SelectAll};
 use serde_json::value::RawValue;
+use std::collections::HashMap;
+use std::sync::Arc;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until};
-use tokio_stream::StreamMap;
 
 /// Pings a peer may leave without any sign of life.
 const SILENT_PINGS_MAX: u32 = 3;
 
-/// Results of one operation, then its end.
-type Operation = BoxStream<'static, Option<Response>>;
+/// Results of one operation by its id, then its end.
+type Operation = BoxStream<'static, (Arc<str>, Option<Response>)>;
 
 pub struct Session {
     app: App,
     context: RequestContext,
     socket: WebSocket,
-    operations: StreamMap<String, Operation>,
+    /// All that run. It polls only those that were woken: fifty quiet watches cost a busy one nothing.
+    results: SelectAll<Abortable<Operation>>,
+    /// How to end each of them. An operation is in here until its end was said by one of the sides.
+    operations: HashMap<Arc<str>, AbortHandle>,
     acknowledged: bool,
 }
 
 /// What the connection hears next.
 enum Heard {
     Message(Option<Result<Message, axum::Error>>),
-    Result(String, Option<Response>),
+    Result(Arc<str>, Option<Response>),
     InitTimeout,
     PingDue,
     Shutdown,
@@ -48,7 +52,14 @@ enum Heard {
 
 impl Session {
     pub fn new(app: App, context: RequestContext, socket: WebSocket) -> Self {
-        Self { app, context, socket, operations: StreamMap::new(), acknowledged: false }
+        Self {
+            app,
+            context,
+            socket,
+            results: SelectAll::new(),
+            operations: HashMap::new(),
+            acknowledged: false,
+        }
     }
 
     /// Serves until one side ends it.
@@ -77,7 +88,7 @@ impl Session {
             let heard = tokio::select! {
                 () = shutdown.cancelled() => Heard::Shutdown,
                 message = self.socket.recv() => Heard::Message(message),
-                Some((id, result)) = self.operations.next() => Heard::Result(id, result),
+                Some((id, result)) = self.results.next() => Heard::Result(id, result),
                 () = sleep_until(init_deadline), if !self.acknowledged => Heard::InitTimeout,
                 _ = pings.tick() => Heard::PingDue,
             };
@@ -95,7 +106,7 @@ impl Session {
                 }
                 Heard::Result(id, Some(response)) => self.tell(&id, &response).await?,
                 Heard::Result(id, None) => {
-                    self.operations.remove(&id);
+                    self.end(&id);
                     self.say(&ServerMessage::Complete { id: &id }).await?;
                 }
             }
@@ -118,13 +129,13 @@ impl Session {
             ClientMessage::Ping => self.say(&ServerMessage::Pong).await,
             ClientMessage::Pong => Ok(()),
             ClientMessage::Subscribe { .. } if !self.acknowledged => Err(Close::Unauthorized),
-            ClientMessage::Subscribe { id, .. } if self.operations.contains_key(&id) => {
+            ClientMessage::Subscribe { id, .. } if self.operations.contains_key(id.as_str()) => {
                 Err(Close::SubscriberExists(id))
             }
             ClientMessage::Subscribe { id, payload } => self.subscribe(id, payload).await,
             ClientMessage::Complete { id } => {
                 // Unknown ids are fine: both sides may complete at the same moment.
-                self.operations.remove(&id);
+                self.end(&id);
                 Ok(())
             }
         }
@@ -140,16 +151,29 @@ impl Session {
             Err(Refusal::Malformed(why)) => return Err(Close::Invalid(format!("Invalid message: {why}"))),
             Err(Refusal::Unfaithful(error)) => return self.refuse(&id, error).await,
         };
+        let id = Arc::<str>::from(id);
+        let (of, ended) = (Arc::clone(&id), (Arc::clone(&id), None));
         let results = self.app.schema.execute_stream(request);
-        let operation = results.map(Some).chain(stream::once(async { None }));
-        self.operations.insert(id, operation.boxed());
+        let results = results.map(move |response| (Arc::clone(&of), Some(response)));
+        let operation: Operation = results.chain(stream::once(std::future::ready(ended))).boxed();
+        let (operation, end) = stream::abortable(operation);
+        self.results.push(operation);
+        self.operations.insert(id, end);
         Ok(())
+    }
+
+    /// Forgets an operation. Its stream is never polled again, so no result of it can follow, not even when its id is
+    /// taken anew at once.
+    fn end(&mut self, id: &str) {
+        if let Some(end) = self.operations.remove(id) {
+            end.abort();
+        }
     }
 
     /// A result, or, when nothing could be executed, the error that ends the operation.
     async fn tell(&mut self, id: &str, response: &Response) -> Result<(), Close> {
         if is_request_error(response) {
-            self.operations.remove(id);
+            self.end(id);
             return self.say(&ServerMessage::Error { id, payload: &response.errors }).await;
         }
         self.say(&ServerMessage::next(id, response)).await
