@@ -47,14 +47,73 @@ pub struct ApplyAnswer {
     pub applied: Vec<Applied>,
 }
 
+/// A delete of one or more resources, accepted or refused as a whole.
+#[derive(Clone, Debug, Default)]
+pub struct DeleteRequest {
+    pub targets: Vec<ResourceRef>,
+    /// Takes live dependents in other roots along instead of being refused for them.
+    pub cascade: bool,
+}
+
 /// The answer to a delete.
 #[derive(Clone, Debug)]
 pub struct DeleteAnswer {
     pub position: Position,
+    /// One for each target, in their order; then what the cascade took along.
+    pub going: Vec<Going>,
+}
+
+/// A resource whose deletion was accepted.
+#[derive(Clone, Debug)]
+pub struct Going {
     pub id: ResourceId,
+    pub reference: ResourceRef,
     /// It was Deleting already.
     pub already: bool,
     /// What the user should know, such as that a composer will make it anew.
+    pub notes: Vec<String>,
+}
+
+/// What an operator does to resources by hand.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Action {
+    /// Set aside: nothing is scheduled, nothing flows, it is left out of its owner's rollup.
+    Quarantine,
+    /// The end of a quarantine.
+    Release,
+    /// Look at the world again; try a Failed one again.
+    Resync,
+    /// Give up a teardown that cannot end: what it managed may leak.
+    Abandon,
+    /// Let a held prune happen; `digest` is the one that the condition `PruneHeld` shows.
+    ConfirmPrune { digest: String },
+}
+
+/// An action on one or more resources, accepted or refused as a whole.
+#[derive(Clone, Debug)]
+pub struct ActRequest {
+    pub targets: Vec<ResourceRef>,
+    pub action: Action,
+    /// Why, in the operator's words; kept in the log.
+    pub reason: String,
+}
+
+/// The answer to an action.
+#[derive(Clone, Debug)]
+pub struct ActAnswer {
+    pub position: Position,
+    /// One for each target, in their order.
+    pub acted: Vec<Acted>,
+}
+
+/// What an action did to one resource.
+#[derive(Clone, Debug)]
+pub struct Acted {
+    pub id: ResourceId,
+    pub reference: ResourceRef,
+    /// False: it was so already, nothing was appended.
+    pub changed: bool,
+    /// What the operator should know.
     pub notes: Vec<String>,
 }
 
@@ -99,12 +158,14 @@ pub trait Gateway: Send + Sync + 'static {
         documents: Vec<Document>,
         context: RequestContext,
     ) -> Result<ApplyAnswer, GatewayError>;
-    /// Requests a deletion.
+    /// Requests the deletion of all targets, or of none.
     async fn delete(
         &self,
-        target: ResourceRef,
+        request: DeleteRequest,
         context: RequestContext,
     ) -> Result<DeleteAnswer, GatewayError>;
+    /// Acts on all targets, or on none.
+    async fn act(&self, request: ActRequest, context: RequestContext) -> Result<ActAnswer, GatewayError>;
     /// The live resource of that name.
     async fn resource(&self, target: &ResourceRef) -> Result<Option<Arc<ResourceState>>, GatewayError>;
     /// One true sentence about what it waits for.

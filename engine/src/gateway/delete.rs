@@ -2,7 +2,7 @@
 
 use super::{EngineGateway, metadata, refused, unavailable};
 use crate::engine::resource_address;
-use crate::gateway_api::{DeleteAnswer, GatewayError, RequestContext};
+use crate::gateway_api::{DeleteAnswer, GatewayError, Going, RequestContext};
 use converge_domain::resource::{ResourceCommand, ResourceError, ResourceState};
 use converge_domain::{AnyCommand, DomainError, ResourceId, ResourceRef};
 use converge_event_store::{CommandGroup, ExecuteError};
@@ -34,9 +34,7 @@ impl EngineGateway {
         match self.core.log.execute(group).await {
             Ok(committed) => Ok(DeleteAnswer {
                 position: committed.position,
-                id,
-                already,
-                notes: self.notes(&state).await,
+                going: vec![Going { id, reference: target, already, notes: self.notes(&state).await }],
             }),
             Err(ExecuteError::Domain { error: DomainError::Resource(ResourceError::NotFound), .. }) => {
                 Err(GatewayError::NotFound(format!("{target} does not exist")))

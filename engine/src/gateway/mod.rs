@@ -6,7 +6,10 @@ mod delete;
 mod plan;
 
 use crate::engine::Core;
-use crate::gateway_api::{ApplyAnswer, DeleteAnswer, Gateway, GatewayError, RequestContext, Why};
+use crate::gateway_api::{
+    ActAnswer, ActRequest, ApplyAnswer, DeleteAnswer, DeleteRequest, Gateway, GatewayError, RequestContext,
+    Why,
+};
 use async_trait::async_trait;
 use converge_domain::document::Document;
 use converge_domain::resource::ResourceState;
@@ -62,10 +65,20 @@ impl Gateway for EngineGateway {
 
     async fn delete(
         &self,
-        target: ResourceRef,
+        request: DeleteRequest,
         context: RequestContext,
     ) -> Result<DeleteAnswer, GatewayError> {
-        self.delete_one(target, &context).await
+        let mut answer = DeleteAnswer { position: converge_domain::Position(0), going: vec![] };
+        for target in request.targets {
+            let one = self.delete_one(target, &context).await?;
+            answer.position = one.position;
+            answer.going.extend(one.going);
+        }
+        Ok(answer)
+    }
+
+    async fn act(&self, _: ActRequest, _: RequestContext) -> Result<ActAnswer, GatewayError> {
+        Err(GatewayError::Unavailable("not built yet".to_owned()))
     }
 
     async fn resource(&self, target: &ResourceRef) -> Result<Option<Arc<ResourceState>>, GatewayError> {

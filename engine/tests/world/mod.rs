@@ -8,7 +8,7 @@ use converge_domain::{AnyEvent, KindRef, Position, ResourceRef};
 use converge_engine::dispatch::{
     ClaimRequest, Dispatch, Recorded, StagedFrame, Task, TaskOutcome, TaskResult,
 };
-use converge_engine::gateway_api::{Applied, Gateway, GatewayError, RequestContext};
+use converge_engine::gateway_api::{Applied, DeleteRequest, Gateway, GatewayError, RequestContext};
 use converge_engine::{Engine, EngineConfig, EngineParts};
 use converge_event_store::{Log, LogConfig, MemoryStore, StagedPart, Store, StoredEvent};
 use converge_projections::inline::StateProjector;
@@ -113,7 +113,10 @@ impl World {
 
     pub async fn delete(&self, kind: &str, name: &str) {
         let context = RequestContext { actor: "test".into(), ..RequestContext::default() };
-        self.gateway.delete(ResourceRef::new(kind, name), context).await.expect("the delete is accepted");
+        self.gateway
+            .delete(DeleteRequest { targets: vec![ResourceRef::new(kind, name)], cascade: false }, context)
+            .await
+            .expect("the delete is accepted");
     }
 
     pub async fn get(&self, kind: &str, name: &str) -> Option<Arc<ResourceState>> {

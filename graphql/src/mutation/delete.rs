@@ -5,7 +5,7 @@ use crate::state::ApiState;
 use crate::types::Position;
 use async_graphql::{Context, ID, Object, SimpleObject};
 use converge_domain::ResourceRef;
-use converge_engine::gateway_api::RequestContext;
+use converge_engine::gateway_api::{DeleteRequest, RequestContext};
 
 #[derive(Default)]
 pub struct DeleteMutation;
@@ -28,12 +28,14 @@ impl DeleteMutation {
     async fn delete(&self, ctx: &Context<'_>, kind: String, name: String) -> Result<DeletePayload, ApiError> {
         let state = ctx.data_unchecked::<ApiState>();
         let context = ctx.data_opt::<RequestContext>().cloned().unwrap_or_default();
-        let answer = state.gateway.delete(ResourceRef::new(kind, name), context).await?;
+        let request = DeleteRequest { targets: vec![ResourceRef::new(kind, name)], cascade: false };
+        let mut answer = state.gateway.delete(request, context).await?;
+        let going = answer.going.pop().ok_or_else(|| ApiError::unavailable("an empty answer"))?;
         Ok(DeletePayload {
             position: answer.position.into(),
-            id: ID::from(answer.id.to_string()),
-            already: answer.already,
-            notes: answer.notes,
+            id: ID::from(going.id.to_string()),
+            already: going.already,
+            notes: going.notes,
         })
     }
 }

@@ -5,7 +5,8 @@ use converge_domain::document::Document;
 use converge_domain::resource::ResourceState;
 use converge_domain::{AggregateId, Generation, Position, ResourceId, ResourceRef, Revision};
 use converge_engine::gateway_api::{
-    Applied, ApplyAnswer, DeleteAnswer, Gateway, GatewayError, RequestContext, Verb, Violation, Why,
+    ActAnswer, ActRequest, Acted, Applied, ApplyAnswer, DeleteAnswer, DeleteRequest, Gateway, GatewayError,
+    Going, RequestContext, Verb, Violation, Why,
 };
 use std::sync::{Arc, Mutex};
 use uuid::Uuid;
@@ -58,16 +59,27 @@ impl Gateway for FakeGateway {
         Ok(ApplyAnswer { position: Position(42), applied })
     }
 
-    async fn delete(&self, target: ResourceRef, _: RequestContext) -> Result<DeleteAnswer, GatewayError> {
-        match trouble(&target.name) {
-            Some(error) => Err(error),
-            None => Ok(DeleteAnswer {
-                position: Position(43),
-                id: ResourceId(Uuid::nil()),
-                already: true,
-                notes: vec!["its composer makes it anew".into()],
-            }),
+    async fn delete(&self, request: DeleteRequest, _: RequestContext) -> Result<DeleteAnswer, GatewayError> {
+        let mut going = Vec::new();
+        for reference in request.targets {
+            if let Some(error) = trouble(&reference.name) {
+                return Err(error);
+            }
+            let notes = vec!["its composer makes it anew".into()];
+            going.push(Going { id: ResourceId(Uuid::nil()), reference, already: true, notes });
         }
+        Ok(DeleteAnswer { position: Position(43), going })
+    }
+
+    async fn act(&self, request: ActRequest, _: RequestContext) -> Result<ActAnswer, GatewayError> {
+        let mut acted = Vec::new();
+        for reference in request.targets {
+            if let Some(error) = trouble(&reference.name) {
+                return Err(error);
+            }
+            acted.push(Acted { id: ResourceId(Uuid::nil()), reference, changed: true, notes: vec![] });
+        }
+        Ok(ActAnswer { position: Position(44), acted })
     }
 
     async fn resource(&self, _: &ResourceRef) -> Result<Option<Arc<ResourceState>>, GatewayError> {
