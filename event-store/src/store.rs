@@ -4,6 +4,7 @@
 use crate::rows::{HeadRow, InlineRows, QueueRow};
 use async_trait::async_trait;
 use converge_domain::guard::Guard;
+use converge_domain::resource::ResourceState;
 use converge_domain::{
     AggregateId, AggregateType, AnyEvent, AnyState, BatchId, ClaimId, CommandId, KindRef, Position,
     ResourceId, ResourceRef, Sequence, SessionId, Timestamp,
@@ -167,6 +168,19 @@ pub struct StoredEvent {
     pub event: AnyEvent,
     pub metadata: Arc<Metadata>,
     pub committed_at: Timestamp,
+    pub before: Before,
+}
+
+/// The resource right before an event, where the process that appended it still knew: on the first event of a resource in
+/// a batch, for whoever follows the log in memory and would fold the stream again. It is no part of the log: an event that is
+/// read from the store carries none, and equals one that does.
+#[derive(Clone, Debug, Default)]
+pub struct Before(pub Option<Arc<ResourceState>>);
+
+impl PartialEq for Before {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
 }
 
 /// A head as read.

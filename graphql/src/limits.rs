@@ -26,7 +26,7 @@ pub const IDENTITIES_CACHED_MAX: usize = 100_000;
 pub const WATCHED_STATES_MAX: usize = 20_000;
 /// Batches of the log that are kept named for all subscriptions; live ones hold some hundred events, which the log's own memory
 /// of the last events holds anyway.
-pub const WATCHED_BATCHES_MAX: usize = 64;
+pub const WATCHED_BATCHES_MAX: usize = 256;
 
 /// Bounds an operator or a test may set.
 #[derive(Clone, Debug)]

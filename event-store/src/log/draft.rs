@@ -5,6 +5,7 @@ use super::units::Units;
 use super::{InlineProjector, StepResult};
 use crate::store::{Batch, HeadChange, NewEvent, StoredEvent};
 use converge_domain::guard::Guard;
+use converge_domain::resource::ResourceState;
 use converge_domain::{Address, AggregateId, AnyEvent, AnyState, BatchId, CommandId, ResourceId, Sequence};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -71,6 +72,8 @@ pub(super) struct Sealed {
     pub unit_of: Arc<Vec<u32>>,
     /// Per event of the batch: its group, and whether it is a demotion.
     pub group_of: Vec<(usize, bool)>,
+    /// Resources as they were before the batch.
+    pub bases: Arc<HashMap<AggregateId, Arc<ResourceState>>>,
     pub batch: Batch,
 }
 
@@ -79,8 +82,12 @@ impl Draft {
     pub(super) fn seal(mut self, projector: &dyn InlineProjector) -> Sealed {
         let unit_of = self.units.number();
         let mut heads = Vec::new();
+        let mut bases = HashMap::new();
         for slot in self.slots.values() {
             let Some(writer) = slot.writer else { continue };
+            if let Some(base) = slot.base.as_resource() {
+                bases.insert(slot.address.id, Arc::clone(base));
+            }
             let (head, rows) = projector.project(slot.address, &slot.base, &slot.state);
             heads.push(HeadChange {
                 unit: unit_of[writer],
@@ -112,7 +119,7 @@ impl Draft {
         }
         let batch = Batch { batch_id: new_batch_id(), events, heads, guards, commands };
         let groups = self.groups.into_iter().enumerate().collect();
-        Sealed { groups, unit_of: Arc::new(unit_of), group_of, batch }
+        Sealed { groups, unit_of: Arc::new(unit_of), group_of, bases: Arc::new(bases), batch }
     }
 }
 
@@ -137,7 +144,7 @@ impl Sealed {
         let half = |groups, events: Vec<(NewEvent, (usize, bool))>, heads, guards, commands| {
             let (events, group_of) = events.into_iter().unzip();
             let batch = Batch { batch_id: new_batch_id(), events, heads, guards, commands };
-            Self { groups, unit_of: self.unit_of.clone(), group_of, batch }
+            Self { groups, unit_of: self.unit_of.clone(), group_of, bases: self.bases.clone(), batch }
         };
         (
             half(low_groups, low_events, low_heads, low_guards, low_commands),

@@ -6,7 +6,7 @@ use super::draft::{Sealed, step_results};
 use super::handle::Inner;
 use super::queue::Pending;
 use super::{Committed, ExecuteError};
-use crate::store::{Appended, Batch, ConflictKind, HeadChange, StoreError, StoredEvent};
+use crate::store::{Appended, Batch, Before, ConflictKind, HeadChange, StoreError, StoredEvent};
 use converge_domain::{AggregateId, Position};
 use rand::Rng;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -56,7 +56,7 @@ impl Inner {
     }
 
     fn settle(&self, part: Sealed, appended: &Appended, ticket: Ticket, again: &mut Vec<Pending>) {
-        let Sealed { groups, unit_of, group_of, batch } = part;
+        let Sealed { groups, unit_of, group_of, bases, batch } = part;
         self.clock.observe(appended.committed_at);
         let lost: HashMap<u32, ConflictKind> =
             appended.conflicts.iter().map(|conflict| (conflict.unit, conflict.kind)).collect();
@@ -74,6 +74,8 @@ impl Inner {
                 own.entry(group).or_default().push(events.len());
             }
             last.insert(group, position);
+            let base = bases.get(&event.aggregate_id);
+            let before = Before(base.filter(|base| base.sequence + 1 == event.sequence.0).cloned());
             events.push(StoredEvent {
                 position,
                 aggregate_type: event.aggregate_type,
@@ -82,6 +84,7 @@ impl Inner {
                 event: event.event,
                 metadata: event.metadata,
                 committed_at: appended.committed_at,
+                before,
             });
         }
         let end = Position(appended.first.0 + appended.count.max(1) - 1);

@@ -7,7 +7,8 @@ use crate::codes::standing_code;
 use crate::digest::{CHAIN_START, EventColumns, Hash, batch_digest, chain, event_digest};
 use crate::rows::ChildMark;
 use crate::store::{
-    Appended, Batch, ConflictKind, Head, HeadChange, StoreError, StoredEvent, UnitConflict, metadata_json,
+    Appended, Batch, Before, ConflictKind, Head, HeadChange, StoreError, StoredEvent, UnitConflict,
+    metadata_json,
 };
 use converge_domain::guard::Guard;
 use converge_domain::resource::Phase;
@@ -214,6 +215,7 @@ impl Tables {
                 event: event.event.clone(),
                 metadata: event.metadata.clone(),
                 committed_at,
+                before: Before::default(),
             });
             survived.push(*digest);
         }

@@ -2,7 +2,7 @@
 
 use super::PgStore;
 use super::errors::classify;
-use crate::store::{Head, Metadata, StoreError, StoredEvent};
+use crate::store::{Before, Head, Metadata, StoreError, StoredEvent};
 use converge_domain::{AggregateId, AggregateType, AnyEvent, AnyState, Position, Sequence, Timestamp};
 use sqlx::Row;
 use sqlx::postgres::PgRow;
@@ -36,6 +36,7 @@ impl PgStore {
             event,
             metadata: Arc::new(metadata),
             committed_at,
+            before: Before::default(),
         })
     }
 

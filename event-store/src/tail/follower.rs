@@ -6,9 +6,6 @@ use converge_domain::Position;
 use std::sync::Arc;
 use tokio::sync::watch;
 
-/// Events read at once by a follower that has fallen behind.
-const PAGE: u32 = 1000;
-
 /// Reads the log in order from where it was told to start.
 pub struct Follower {
     shared: Arc<Shared>,
@@ -49,14 +46,11 @@ impl Follower {
                 return Ok(self.hand_out(events));
             }
             if frontier > self.after {
-                // Too far behind for memory. Not beyond the frontier: what is not known to be contiguous with our own
-                // lanes' commits would come out again from memory.
-                let mut events = self.shared.store.read(self.after, PAGE).await?;
-                events.retain(|event| event.position <= frontier);
-                if events.first().is_some_and(|event| event.position == self.after.next()) {
-                    return Ok(self.hand_out(Arc::new(events)));
-                }
-                return Err(StoreError::Corrupt(format!("position {} is missing", self.after.next())));
+                // Too far behind for memory.
+                let shared = &self.shared;
+                let behind = shared.pages.behind(shared.store.as_ref(), self.history, self.after, frontier);
+                let events = behind.await?;
+                return Ok(self.hand_out(events));
             }
             tokio::select! {
                 moved = reached(&mut self.head, self.after.next()) => moved?,

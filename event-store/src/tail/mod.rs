@@ -7,6 +7,7 @@
 
 mod feeder;
 mod follower;
+mod pages;
 mod ring;
 
 pub use follower::Follower;
@@ -14,6 +15,7 @@ pub use follower::Follower;
 use crate::log::Cache;
 use crate::store::{LogHead, Store, StoreError, StoredEvent};
 use converge_domain::Position;
+use pages::Pages;
 use ring::Ring;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -25,6 +27,7 @@ pub(crate) struct Shared {
     cache: Arc<Cache>,
     poll_interval: Duration,
     ring: Mutex<Ring>,
+    pages: Pages,
     /// The frontier, for those who wait.
     head: watch::Sender<Position>,
     /// Counts replacements of the log's history.
@@ -75,6 +78,7 @@ impl Tail {
             cache,
             poll_interval,
             ring: Mutex::new(Ring::new(end.position, ring_events_max)),
+            pages: Pages::default(),
             head: watch::channel(end.position).0,
             history: watch::channel(0).0,
             anchor: Mutex::new(Anchor { head: end, compared: Instant::now() }),

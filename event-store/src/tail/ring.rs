@@ -123,6 +123,7 @@ mod tests {
             event: AnyEvent::ProviderConfig(ProviderConfigEvent::Deleted { at: Timestamp(0) }),
             metadata: Arc::default(),
             committed_at: Timestamp(0),
+            before: crate::store::Before::default(),
         };
         Arc::new((first..=last).map(event).collect())
     }

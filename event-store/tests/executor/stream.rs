@@ -85,6 +85,46 @@ async fn a_follower_that_fell_behind_reads_on_from_the_store() {
 }
 
 #[tokio::test]
+async fn followers_that_fell_behind_are_handed_the_same_pages() {
+    let (_, store) = memory();
+    let config = LogConfig { ring_events_max: 10, ..LogConfig::default() };
+    let log = log_with(&store, config).await;
+    for n in 0..21 {
+        let steps = (0..100).map(|m| (id(), declare(&format!("{n}.{m}"), 1))).collect();
+        log.execute(group(steps)).await.unwrap();
+    }
+    let mut first = log.tail().follow(Position(0));
+    let mut second = log.tail().follow(Position(0));
+    for _ in 0..2 {
+        let (ours, theirs) = (first.next().await.unwrap(), second.next().await.unwrap());
+        assert!(std::sync::Arc::ptr_eq(&ours, &theirs), "{} and {} events", ours.len(), theirs.len());
+    }
+    assert_eq!(take(&mut first, 100).await, 2100);
+    // One that begins in the middle of a page gets the rest of it.
+    let mut late = log.tail().follow(Position(1_500));
+    assert_eq!(late.next().await.unwrap().len(), 500);
+    assert_eq!(take(&mut late, 100).await, 2100);
+}
+
+#[tokio::test]
+async fn what_this_process_appended_comes_with_the_state_before_it() {
+    let (_, store) = memory();
+    let log = log(&store).await;
+    let resource = id();
+    let mut follower = log.tail().follow(Position(0));
+    let mut before = Vec::new();
+    for n in 1..=2 {
+        log.execute(group(vec![(resource, declare("a", n))])).await.unwrap();
+        for event in follower.next().await.unwrap().iter() {
+            before.push(event.before.0.as_ref().map(|state| state.sequence));
+        }
+    }
+    assert_eq!(before, [Some(0), Some(1)]);
+    // Read back, an event stands for itself and equals what was heard.
+    assert!(store.read(Position(0), 10).await.unwrap().iter().all(|event| event.before.0.is_none()));
+}
+
+#[tokio::test]
 async fn other_processes_are_found_by_the_poll_when_nothing_is_heard() {
     let (_, store) = memory();
     let config = LogConfig { poll_interval: Duration::from_millis(20), ..LogConfig::default() };

@@ -1,7 +1,8 @@
 //! Resources as of each event of a watch.
 //!
 //! Whether a resource enters, stays in or leaves a filter is a question about its state right before and
-//! right after one event, so a watch that replays the past folds along. The states of the resources seen last are kept,
+//! right after one event. What this process appended itself comes with the state before; a watch that replays the past, or hears
+//! of another process, folds along. The states of the resources seen last are kept,
 //! for all watches together; any other is folded again from its stream, which gives the same state. A watch that
 //! is far behind replaces what a live one kept and the other way round: that costs each of them a read a batch, and
 //! nothing else, since a kept state is used only for the event that follows it.
@@ -79,11 +80,14 @@ impl Folds {
             if states.contains_key(&id) {
                 continue;
             }
-            let kept = self.states.get(&ResourceId(id.0)).filter(|state| state.sequence == previous);
-            if kept.is_none() && previous > 0 {
+            let known = match &event.before.0 {
+                Some(before) => Some(before),
+                None => self.states.get(&ResourceId(id.0)).filter(|state| state.sequence == previous),
+            };
+            if known.is_none() && previous > 0 {
                 unknown.push((id, Sequence(previous)));
             }
-            states.insert(id, kept.cloned().unwrap_or_default());
+            states.insert(id, known.cloned().unwrap_or_default());
         }
         let Some(first) = events.first().filter(|_| !unknown.is_empty()) else { return Ok(states) };
         let beginnings = self.store.read_beginnings(&unknown, first.position, BEGINNING).await?;

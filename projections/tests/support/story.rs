@@ -37,6 +37,7 @@ impl Story {
             event: AnyEvent::Resource(fact),
             metadata: Arc::new(BTreeMap::from([("actor".to_owned(), "storyteller".to_owned())])),
             committed_at: self.now(),
+            before: Default::default(),
         });
         position
     }
