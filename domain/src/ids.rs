@@ -189,6 +189,12 @@ impl ResourceRef {
     pub fn new(kind: impl Into<String>, name: impl Into<String>) -> Self {
         Self { kind: kind.into(), name: name.into() }
     }
+
+    /// What stands for the name itself in edges: whoever waits for the name to be taken or freed has one to it. No aggregate ever
+    /// has this id.
+    pub fn name_id(&self) -> ResourceId {
+        ResourceId(named("name", &self.to_string()))
+    }
 }
 
 impl fmt::Display for ResourceRef {

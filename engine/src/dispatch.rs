@@ -24,6 +24,8 @@ pub struct Task {
     pub provider: String,
     pub name: String,
     pub reaction: Reaction,
+    /// The kind has a reaction of its own for resyncs.
+    pub observes: bool,
     /// The reaction's name in the manifest.
     pub reaction_name: String,
     pub finalizer: Option<String>,

@@ -178,13 +178,14 @@ impl Core {
     pub fn group(&self, id: ResourceId, command: ResourceCommand) -> CommandGroup {
         CommandGroup {
             command_id: None::<CommandId>,
-            metadata: self.log_metadata(command.name()),
+            metadata: self.metadata(command.name()),
             steps: vec![(resource_address(id), AnyCommand::Resource(command))],
             ..CommandGroup::default()
         }
     }
 
-    fn log_metadata(&self, cause: &str) -> Arc<Metadata> {
+    /// Of what the engine does by itself.
+    pub fn metadata(&self, cause: &str) -> Arc<Metadata> {
         Arc::new(Metadata::from([
             ("actor".to_owned(), "converge".to_owned()),
             ("cause".to_owned(), cause.to_owned()),

@@ -5,8 +5,9 @@ use crate::dispatching::Dispatcher;
 use crate::engine::Core;
 use crate::evaluate::{Evaluator, Touch};
 use crate::timers::Timers;
+use converge_domain::provider_config::ProviderConfigEvent;
 use converge_domain::resource::{Gate, ResourceEvent, Standing};
-use converge_domain::{AggregateType, AnyEvent, Position, ResourceId};
+use converge_domain::{AggregateType, AnyEvent, Position, ResourceId, ResourceRef};
 use converge_event_store::StoredEvent;
 use std::sync::Arc;
 use std::time::Duration;
@@ -61,9 +62,10 @@ impl Wakers {
                     self.inform_brokers(id, event);
                     everything_claimable |= matches!(
                         event,
-                        ResourceEvent::Composed { .. } | ResourceEvent::CompositionAbandoned { .. }
+                        ResourceEvent::Composed(_) | ResourceEvent::CompositionAbandoned { .. }
                     );
                     if let ResourceEvent::Deleted(deleted) = event {
+                        self.evaluator.collect_configs_of(id);
                         claimable.push(id);
                         claimable.extend_from_slice(&deleted.upstreams);
                     }
@@ -72,7 +74,12 @@ impl Wakers {
                     self.reload(AggregateType::Kind).await;
                     everything_claimable = true;
                 }
-                AnyEvent::ProviderConfig(_) => {
+                AnyEvent::ProviderConfig(event) => {
+                    if let ProviderConfigEvent::Deleted { .. } = event {
+                        let known = self.core.registry.config_name(stored.aggregate_id);
+                        let name = known.map(|name| ResourceRef::new("providerconfig", name));
+                        touches.extend(name.map(|name| (name.name_id(), Touch::DEPENDENTS)));
+                    }
                     self.reload(AggregateType::ProviderConfig).await;
                     self.dispatcher.configs_changed();
                     everything_claimable = true;
@@ -91,6 +98,7 @@ impl Wakers {
 
     fn inform_brokers(&self, id: ResourceId, event: &ResourceEvent) {
         match event {
+            ResourceEvent::Abandoned { .. } => self.dispatcher.cancel_running(id),
             ResourceEvent::DeletionRequested { .. } => {
                 self.dispatcher.forget_kind(id);
                 self.dispatcher.cancel_running(id);
@@ -125,6 +133,10 @@ impl Wakers {
                 self.timers.at(*requeue_at, id);
                 true
             }
+            ResourceEvent::Dropped { kept_until: Some(until), .. } => {
+                self.timers.at(*until, id);
+                false
+            }
             // Children of a pass cannot be claimed before `Composed`, which wakes every kind at once.
             ResourceEvent::Created(created) => created.pass_id.is_none(),
             ResourceEvent::Configured(configured) => configured.pass_id.is_none(),
@@ -139,6 +151,11 @@ impl Wakers {
             | ResourceEvent::SubtreeChanged(_)
             | ResourceEvent::TeardownOpened {}
             | ResourceEvent::FinalizerStripped { .. }
+            | ResourceEvent::Released { .. }
+            | ResourceEvent::ResyncRequested(_)
+            | ResourceEvent::Observed(_)
+            | ResourceEvent::PruneConfirmed { .. }
+            | ResourceEvent::Abandoned { .. }
             | ResourceEvent::Readopted { .. } => true,
             _ => false,
         }
@@ -160,7 +177,7 @@ fn touch(id: ResourceId, event: &ResourceEvent, touches: &mut Vec<(ResourceId, T
         ResourceEvent::SubtreeChanged(changed) if changed.subtree == Standing::Open => {}
         ResourceEvent::DeletionRequested { .. } => touches.push((id, Touch::DELETION)),
         // The end of a claim, whatever it was, may leave the node waiting on others, or let its teardown open.
-        ResourceEvent::Composed { .. }
+        ResourceEvent::Composed(_)
         | ResourceEvent::ClaimReleased { .. }
         | ResourceEvent::Progressed { .. }
         | ResourceEvent::CompositionAbandoned { .. }
@@ -172,9 +189,17 @@ fn touch(id: ResourceId, event: &ResourceEvent, touches: &mut Vec<(ResourceId, T
         | ResourceEvent::RolledUp { .. }
         | ResourceEvent::Propagated {}
         | ResourceEvent::Dropped { .. }
+        | ResourceEvent::GraceEnded { .. }
+        | ResourceEvent::Quarantined { .. }
+        | ResourceEvent::Released { .. }
+        | ResourceEvent::ResyncRequested(_)
+        | ResourceEvent::Observed(_)
         | ResourceEvent::Readopted { .. } => touches.push((id, Touch::AROUND)),
         ResourceEvent::Deleted(deleted) => {
             touches.push((id, Touch::DEPENDENTS));
+            // Its name is free: the append that freed it is committed, so everybody who began to wait before is found; whoever
+            // begins later looks at the name after his own append.
+            touches.extend(deleted.reference.iter().map(|name| (name.name_id(), Touch::DEPENDENTS)));
             touches.extend(deleted.upstreams.iter().map(|upstream| (*upstream, Touch::SELF)));
             if let Some(owner) = deleted.owner {
                 touches.push((owner, Touch::SELF));
@@ -184,6 +209,9 @@ fn touch(id: ResourceId, event: &ResourceEvent, touches: &mut Vec<(ResourceId, T
         | ResourceEvent::ClaimMoved { .. }
         | ResourceEvent::OutcomeFenced { .. }
         | ResourceEvent::RecomposeRequested { .. }
+        | ResourceEvent::PrunePendingChanged { .. }
+        | ResourceEvent::PruneConfirmed { .. }
+        | ResourceEvent::Abandoned { .. }
         | ResourceEvent::TeardownOpened {}
         | ResourceEvent::FinalizerStripped { .. } => {}
     }

@@ -22,10 +22,20 @@ impl EngineGateway {
             Phase::Deleting => self.why_deleting(state).await,
             Phase::Failed => Ok(format!("Failed for generation {}: {}", state.generation, failure(state))),
             Phase::Orphaned => {
-                Ok("Its composer no longer wants it; it is kept under its kind's grace window.".to_owned())
+                let until = state.dropped.as_ref().and_then(|mark| mark.kept_until);
+                let until = until.map_or_else(String::new, |until| format!(" until {until}"));
+                Ok(format!("Its composer no longer wants it; it is kept{until}, its kind's grace window."))
             }
             Phase::Degraded => self.why_degraded(state).await,
-            Phase::Quarantined | Phase::Ready | Phase::Reconciling => self.why_moving(state).await,
+            Phase::Quarantined => {
+                let quarantine = state.quarantine.clone().unwrap_or_default();
+                let reason = match quarantine.reason.as_str() {
+                    "" => String::new(),
+                    reason => format!(": {reason}"),
+                };
+                Ok(format!("In quarantine since {}{reason}; it waits for its release.", quarantine.since))
+            }
+            Phase::Ready | Phase::Reconciling => self.why_moving(state).await,
         }
     }
 
@@ -65,8 +75,19 @@ impl EngineGateway {
         let summary = self.core.store.children_summary(state.id().id).await?;
         match summary.impaired.or(state.culprit) {
             Some(child) => Ok(format!("Degraded by {}.", self.describe_child(child).await)),
+            None if !state.conflicts.is_empty() => self.why_conflicted(state).await,
             None => Ok("A child is impaired.".to_owned()),
         }
+    }
+
+    /// Whoever holds the name of a child, by name.
+    async fn why_conflicted(&self, state: &ResourceState) -> Result<String, StoreError> {
+        let Some(conflict) = state.conflicts.first() else { return Ok(String::new()) };
+        let holder = match conflict.owner {
+            Some(owner) => format!("{} holds it", self.call_name(owner).await),
+            None => "a user declared it".to_owned(),
+        };
+        Ok(format!("It does not get its child {}: {holder}.", conflict.child))
     }
 
     async fn why_moving(&self, state: &ResourceState) -> Result<String, StoreError> {
@@ -154,6 +175,12 @@ impl EngineGateway {
         let ids: Vec<ResourceId> = state.edges.iter().map(|edge| edge.upstream).collect();
         let upstreams = self.core.resources_now(&ids).await?;
         for edge in &state.edges {
+            if edge.conflicted {
+                return Ok(Some(format!(
+                    "Blocked by {}, whose name somebody else holds.",
+                    edge.upstream_ref
+                )));
+            }
             let Some(upstream) = upstreams.get(&edge.upstream) else {
                 return Ok(Some(format!("Waits for {}, which does not exist.", edge.upstream_ref)));
             };
@@ -200,6 +227,7 @@ fn running(state: &ResourceState) -> String {
         Reaction::Compose => "composing it",
         Reaction::Rollup => "rolling it up",
         Reaction::Teardown => "tearing it down",
+        Reaction::Observe => "looking at it",
     };
     let attempt =
         if state.attempts > 0 { format!(", attempt {}", state.attempts + 1) } else { String::new() };

@@ -18,7 +18,9 @@ fn by_spec(task: &converge_engine::dispatch::Task) -> Answer {
     let list = |key: &str| spec[key].as_array().cloned().unwrap_or_default();
     match task.reaction {
         Reaction::Compose => Answer::Composed(list("children"), list("edges")),
-        Reaction::Work => Answer::Done(json!({"id": format!("{}-{}", task.kind.kind, task.name)})),
+        Reaction::Work | Reaction::Observe => {
+            Answer::Done(json!({"id": format!("{}-{}", task.kind.kind, task.name)}))
+        }
         Reaction::Rollup | Reaction::Teardown => Answer::Done(json!({})),
     }
 }

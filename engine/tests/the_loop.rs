@@ -28,7 +28,9 @@ async fn landing_zone() -> World {
         Reaction::Rollup => {
             Answer::Done(json!({"ready": input.iter().filter(|item| item["ready"] == true).count()}))
         }
-        Reaction::Work => Answer::Done(json!({"id": format!("{}-{}", task.kind.kind, task.name)})),
+        Reaction::Work | Reaction::Observe => {
+            Answer::Done(json!({"id": format!("{}-{}", task.kind.kind, task.name)}))
+        }
         Reaction::Teardown => Answer::Done(json!({})),
     });
     world

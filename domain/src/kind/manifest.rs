@@ -159,6 +159,9 @@ impl Manifest {
             Reaction::Work => by_trigger(Trigger::SpecChange).find(|r| !emits_children(r)),
             Reaction::Compose => by_trigger(Trigger::SpecChange).find(emits_children),
             Reaction::Rollup => by_trigger(Trigger::ChildrenSettled).next(),
+            Reaction::Observe => {
+                by_trigger(Trigger::Resync).next().or_else(|| self.reaction(Reaction::Work, None))
+            }
             Reaction::Teardown => by_trigger(Trigger::DeleteRequested)
                 .find(|r| finalizer.is_none() || self.finalizer_of(r) == finalizer),
         }
@@ -170,6 +173,7 @@ impl Manifest {
             works: self.reaction(Reaction::Work, None).is_some(),
             composes: self.reaction(Reaction::Compose, None).is_some(),
             rolls_up: self.reaction(Reaction::Rollup, None).is_some(),
+            observes: self.reactions.iter().any(|r| r.trigger == Trigger::Resync),
             finalizers: self
                 .reactions
                 .iter()

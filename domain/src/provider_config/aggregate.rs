@@ -2,6 +2,7 @@
 
 use super::{ProviderConfigCommand, ProviderConfigError, ProviderConfigEvent};
 use crate::document::ProviderConfigDocument;
+use crate::ids::ResourceId;
 use crate::json;
 use cqrs_es::Aggregate;
 use cqrs_es::event_sink::EventSink;
@@ -12,11 +13,24 @@ use std::sync::Arc;
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct ProviderConfigState {
     pub document: Option<Arc<ProviderConfigDocument>>,
+    /// The composer that declared it, and that alone changes and removes it; None: users do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<ResourceId>,
     /// Number of events applied.
     pub sequence: u64,
 }
 
 impl ProviderConfigState {
+    /// Whoever declared it is the only one to touch it.
+    fn belongs_to(&self, claimant: Option<ResourceId>) -> Result<(), ProviderConfigError> {
+        match (self.owner, self.document.is_some()) {
+            (_, false) => Ok(()),
+            (owner, true) if owner == claimant => Ok(()),
+            (Some(owner), true) => Err(ProviderConfigError::Owned { owner }),
+            (None, true) => Err(ProviderConfigError::UserDeclared),
+        }
+    }
+
     /// Whether resources of its kind version without a config of their own use it.
     pub fn is_default(&self) -> bool {
         self.document.as_ref().is_some_and(|document| document.is_default)
@@ -43,17 +57,21 @@ impl Aggregate for ProviderConfigState {
         sink: &EventSink<Self>,
     ) -> Result<(), Self::Error> {
         match command {
-            ProviderConfigCommand::Declare { document, at } => {
-                if !self.document.as_deref().is_some_and(|live| same(live, &document)) {
-                    sink.write(ProviderConfigEvent::Declared { document: Arc::new(*document), at }, self)
-                        .await;
+            ProviderConfigCommand::Declare { document, owner, at } => {
+                // Equality first: whoever says what is so already changes nothing and takes nothing over.
+                if self.document.as_deref().is_some_and(|live| same(live, &document)) && self.owner == owner {
+                    return Ok(());
                 }
+                self.belongs_to(owner)?;
+                let document = Arc::new(*document);
+                sink.write(ProviderConfigEvent::Declared { document, owner, at }, self).await;
                 Ok(())
             }
-            ProviderConfigCommand::Delete { at } => {
+            ProviderConfigCommand::Delete { owner, at } => {
                 if self.document.is_none() {
                     return Err(ProviderConfigError::NotFound);
                 }
+                self.belongs_to(owner)?;
                 sink.write(ProviderConfigEvent::Deleted { at }, self).await;
                 Ok(())
             }
@@ -63,8 +81,14 @@ impl Aggregate for ProviderConfigState {
     fn apply(&mut self, event: Self::Event) {
         self.sequence += 1;
         match event {
-            ProviderConfigEvent::Declared { document, .. } => self.document = Some(document),
-            ProviderConfigEvent::Deleted { .. } => self.document = None,
+            ProviderConfigEvent::Declared { document, owner, .. } => {
+                self.document = Some(document);
+                self.owner = owner;
+            }
+            ProviderConfigEvent::Deleted { .. } => {
+                self.document = None;
+                self.owner = None;
+            }
         }
     }
 }
@@ -88,11 +112,19 @@ mod tests {
     }
 
     fn declare(spec: Value, is_default: bool) -> ProviderConfigCommand {
-        ProviderConfigCommand::Declare { document: Box::new(document(spec, is_default)), at: Timestamp(2) }
+        ProviderConfigCommand::Declare {
+            document: Box::new(document(spec, is_default)),
+            owner: None,
+            at: Timestamp(2),
+        }
     }
 
     fn declared(spec: Value, is_default: bool) -> ProviderConfigEvent {
-        ProviderConfigEvent::Declared { document: Arc::new(document(spec, is_default)), at: Timestamp(2) }
+        ProviderConfigEvent::Declared {
+            document: Arc::new(document(spec, is_default)),
+            owner: None,
+            at: Timestamp(2),
+        }
     }
 
     fn given(events: Vec<ProviderConfigEvent>) -> cqrs_es::test::AggregateTestExecutor<ProviderConfigState> {
@@ -122,13 +154,43 @@ mod tests {
 
     #[test]
     fn what_is_gone_cannot_be_deleted_but_declared_again() {
-        let delete = || ProviderConfigCommand::Delete { at: Timestamp(3) };
+        let delete = || ProviderConfigCommand::Delete { owner: None, at: Timestamp(3) };
         let deleted = || ProviderConfigEvent::Deleted { at: Timestamp(3) };
         let live = || declared(json!({}), true);
         given(vec![live()]).when(delete()).then_expect_events(vec![deleted()]);
         given(vec![]).when(delete()).then_expect_error(ProviderConfigError::NotFound);
         given(vec![live(), deleted()]).when(delete()).then_expect_error(ProviderConfigError::NotFound);
         given(vec![live(), deleted()]).when(declare(json!({}), true)).then_expect_events(vec![live()]);
+    }
+
+    #[test]
+    fn only_whoever_declared_it_touches_it() {
+        let composer = Some(ResourceId(uuid::Uuid::from_u128(7)));
+        let by = |owner| ProviderConfigCommand::Declare {
+            document: Box::new(document(json!({"n": 2}), false)),
+            owner,
+            at: Timestamp(2),
+        };
+        let owned = |owner| ProviderConfigEvent::Declared {
+            document: Arc::new(document(json!({"n": 1}), false)),
+            owner,
+            at: Timestamp(2),
+        };
+        let other = ResourceId(uuid::Uuid::from_u128(7));
+        given(vec![owned(composer)])
+            .when(by(None))
+            .then_expect_error(ProviderConfigError::Owned { owner: other });
+        given(vec![owned(None)]).when(by(composer)).then_expect_error(ProviderConfigError::UserDeclared);
+        given(vec![owned(composer)])
+            .when(ProviderConfigCommand::Delete { owner: None, at: Timestamp(3) })
+            .then_expect_error(ProviderConfigError::Owned { owner: other });
+        given(vec![owned(composer), ProviderConfigEvent::Deleted { at: Timestamp(3) }])
+            .when(by(None))
+            .then_expect_events(vec![ProviderConfigEvent::Declared {
+                document: Arc::new(document(json!({"n": 2}), false)),
+                owner: None,
+                at: Timestamp(2),
+            }]);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The facts of its life.
 
 use crate::document::ProviderConfigDocument;
-use crate::ids::Timestamp;
+use crate::ids::{ResourceId, Timestamp};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -9,7 +9,13 @@ use std::sync::Arc;
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub enum ProviderConfigEvent {
     /// It reads as given from now on.
-    Declared { document: Arc<ProviderConfigDocument>, at: Timestamp },
+    Declared {
+        document: Arc<ProviderConfigDocument>,
+        /// The composer that declared it; None: a user.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        owner: Option<ResourceId>,
+        at: Timestamp,
+    },
     /// It is gone.
     Deleted { at: Timestamp },
 }

@@ -1,9 +1,9 @@
 //! Folding events into the state. No decision is taken here; whatever an event says has happened.
 
 use super::{
-    AttemptFailed, CompositionAccepted, Configured, Created, Deletion, DroppedChild, Edge, Failure, Gate,
-    Identity, Input, Phase, Reaction, ResourceEvent, ResourceState, Standing, SubtreeChanged, Unresolved,
-    UpstreamsEvaluated, Worked,
+    AttemptFailed, Composed, CompositionAccepted, Configured, Created, Deletion, DroppedChild, Edge, Failure,
+    Gate, Identity, Input, Observed, Phase, Quarantine, Reaction, ResourceEvent, ResourceState,
+    ResyncRequested, Standing, SubtreeChanged, Unresolved, UpstreamsEvaluated, Worked,
 };
 use crate::ids::{Generation, Revision, Timestamp};
 use serde_json::Value;
@@ -52,7 +52,7 @@ impl ResourceState {
             }
             ResourceEvent::OutcomeFenced { .. } => {}
             ResourceEvent::CompositionAccepted(accepted) => self.composition_accepted(accepted),
-            ResourceEvent::Composed { .. } => self.composed_pass(),
+            ResourceEvent::Composed(composed) => self.composed_pass(composed),
             ResourceEvent::CompositionAbandoned { .. } => {
                 self.pass = None;
                 self.compose_round = self.compose_round.next();
@@ -73,9 +73,21 @@ impl ResourceState {
                 }
             }
             ResourceEvent::Propagated {} => self.propagation_owed = false,
-            ResourceEvent::RecomposeRequested { .. } => self.compose_round = self.compose_round.next(),
-            ResourceEvent::Dropped { former_dependents, kept, .. } => {
-                self.dropped = Some(DroppedChild { former_dependents, kept });
+            ResourceEvent::RecomposeRequested { digest, .. } => {
+                self.compose_round = self.compose_round.next();
+                self.same_input = false;
+                if digest.is_some() {
+                    self.recomposed_digest = digest;
+                }
+            }
+            ResourceEvent::Dropped { former_dependents, kept, kept_until, .. } => {
+                self.dropped = Some(DroppedChild { former_dependents, kept, kept_until });
+            }
+            ResourceEvent::GraceEnded { .. } => {
+                if let Some(mark) = &mut self.dropped {
+                    mark.kept = false;
+                    mark.kept_until = None;
+                }
             }
             ResourceEvent::Readopted { .. } => self.dropped = None,
             ResourceEvent::DeletionRequested { at } => {
@@ -100,7 +112,57 @@ impl ResourceState {
                 self.claim = None;
                 self.deleted = true;
             }
+            ResourceEvent::Quarantined { reason, at } => {
+                self.quarantine = Some(Quarantine { reason, since: at });
+            }
+            ResourceEvent::Released { .. } => self.quarantine = None,
+            ResourceEvent::ResyncRequested(requested) => self.resync_requested(&requested),
+            ResourceEvent::Observed(observed) => self.observed(observed),
+            ResourceEvent::PrunePendingChanged { pending, .. } => self.prune_pending = pending,
+            ResourceEvent::PruneConfirmed { digest, .. } => {
+                self.prune_confirmed = Some(digest);
+                self.compose_round = self.compose_round.next();
+                self.same_input = false;
+            }
+            ResourceEvent::Abandoned { .. } => {
+                self.claim = None;
+                self.finalizers.clear();
+            }
         }
+    }
+
+    fn resync_requested(&mut self, requested: &ResyncRequested) {
+        self.resync = requested.number;
+        // Whatever is due need not wait for its backoff any more.
+        self.retry_at = None;
+        if requested.retry {
+            self.round = self.round.next();
+            self.failed_gen = None;
+            self.attempts = 0;
+            self.last_failure = None;
+            if self.rollup_failed {
+                self.rollup_failed = false;
+                self.rollup_owed = true;
+                self.rollup_quiet = false;
+            }
+        }
+        if requested.recompose || requested.retry {
+            self.compose_round = self.compose_round.next();
+            self.same_input = !requested.retry;
+        }
+    }
+
+    fn observed(&mut self, observed: Observed) {
+        self.claim = None;
+        self.resynced = observed.number;
+        self.attempts = 0;
+        self.retry_at = None;
+        self.last_failure = None;
+        replace_slot(&mut self.status_own, observed.status);
+        if let Some(conditions) = observed.conditions {
+            self.conditions_own = conditions;
+        }
+        self.healthy = observed.healthy;
     }
 
     fn created(&mut self, created: Created) {
@@ -161,6 +223,8 @@ impl ResourceState {
         if let Some(labels) = configured.labels {
             self.labels = labels;
         }
+        self.same_input = false;
+        self.unstable_passes = 0;
         if configured.generation > self.generation {
             self.raise_generation(configured.generation);
             if !self.edges.is_empty() {
@@ -173,6 +237,7 @@ impl ResourceState {
 
     fn raise_generation(&mut self, generation: Generation) {
         self.generation = generation;
+        self.same_input = false;
         self.attempts = 0;
         self.retry_at = None;
         self.last_failure = None;
@@ -237,6 +302,7 @@ impl ResourceState {
                     self.rollup_owed = false;
                     self.rollup_quiet = false;
                 }
+                Reaction::Observe => self.resynced = self.resync,
                 Reaction::Teardown => {}
             }
         }
@@ -254,10 +320,24 @@ impl ResourceState {
         }
     }
 
-    fn composed_pass(&mut self) {
+    fn composed_pass(&mut self, composed: Composed) {
         if let Some(pass) = self.pass.take() {
             self.composed = Some((pass.generation, pass.compose_round));
         }
+        let changes = composed.created + composed.changed + composed.dropped > 0;
+        if !(self.same_input && changes) {
+            self.unstable_passes = 0;
+            self.unstable_child = None;
+        } else {
+            self.unstable_passes += 1;
+            self.unstable_child = composed.sample.or_else(|| self.unstable_child.take());
+        }
+        self.same_input = false;
+        // A confirmation is for the pass that follows it; what it did not cover waits for another.
+        self.prune_confirmed = None;
+        self.prune_held = composed.held;
+        self.conflicts = composed.conflicts;
+        self.configs = composed.configs;
     }
 
     fn subtree_changed(&mut self, changed: SubtreeChanged) {

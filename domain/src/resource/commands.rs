@@ -1,6 +1,6 @@
 //! What may be asked of a resource. One handler file per command under `decide/`.
 
-use super::{Condition, Edge, Shape, Standing};
+use super::{Condition, Conflict, Edge, HeldPrune, PendingPrune, Shape, Standing};
 use crate::ids::{ClaimId, Epoch, PassId, ResourceId, ResourceRef, Revision, Sequence, SessionId, Timestamp};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -25,13 +25,7 @@ pub enum ResourceCommand {
         claim_id: ClaimId,
         session: SessionId,
     },
-    CompletePass {
-        pass_id: PassId,
-        created: u64,
-        changed: u64,
-        dropped: u64,
-        at: Timestamp,
-    },
+    CompletePass(Box<CompletePass>),
     AbandonPass {
         pass_id: PassId,
         reason: String,
@@ -42,7 +36,8 @@ pub enum ResourceCommand {
         composer: ResourceId,
         pass_id: PassId,
         former_dependents: Vec<ResourceId>,
-        kept: bool,
+        /// The end of its kind's grace window; None: it grants none.
+        kept_until: Option<Timestamp>,
         at: Timestamp,
     },
     /// Every dependent was evaluated against the status as of `outward`.
@@ -58,12 +53,50 @@ pub enum ResourceCommand {
     RequestRecompose {
         reason: String,
     },
+    /// Ends the grace window of a dropped child, if it is over.
+    EndGrace {
+        at: Timestamp,
+    },
+    /// Sets it aside.
+    Quarantine {
+        reason: String,
+        at: Timestamp,
+    },
+    /// Ends a quarantine.
+    Release {
+        reason: String,
+        at: Timestamp,
+    },
+    /// Asks to look at the world again; `recomposes`: its kind composes on a resync too.
+    Resync {
+        recomposes: bool,
+        reason: String,
+        at: Timestamp,
+    },
+    /// Notes which dropped children stay for the sake of whom.
+    NotePrunePending {
+        pending: Vec<PendingPrune>,
+        at: Timestamp,
+    },
+    /// Lets a held prune happen.
+    ConfirmPrune {
+        digest: String,
+        reason: String,
+        at: Timestamp,
+    },
+    /// Gives a teardown up.
+    Abandon {
+        reason: String,
+        at: Timestamp,
+    },
     /// Asks for the end of a child that its composer dropped, if it is still dropped.
     RemoveDropped {
         at: Timestamp,
     },
-    /// Asks for the end of the resource.
+    /// Asks for the end of the resource. `by_name`: of it itself, not of a tree that it belongs to; one that is set
+    /// aside goes by name only.
     RequestDeletion {
+        by_name: bool,
         at: Timestamp,
     },
 }
@@ -112,6 +145,21 @@ pub struct Evaluate {
     pub at: Timestamp,
 }
 
+/// The end of a pass.
+#[derive(Clone, Debug)]
+pub struct CompletePass {
+    pub pass_id: PassId,
+    pub created: u64,
+    pub changed: u64,
+    pub dropped: u64,
+    pub conflicts: Vec<Conflict>,
+    pub held: Option<HeldPrune>,
+    /// One child that was made or changed.
+    pub sample: Option<ResourceRef>,
+    pub configs: Vec<String>,
+    pub at: Timestamp,
+}
+
 /// An upstream as read.
 #[derive(Clone, Debug)]
 pub struct UpstreamFact {
@@ -130,6 +178,8 @@ pub struct ChildrenFact {
     pub impaired: Option<ResourceId>,
     /// Over membership, phase and status of every counted child; None while one is open.
     pub digest: Option<String>,
+    /// The kind composes again when they change.
+    pub recompose: bool,
 }
 
 /// What keeps a Deleting resource.
@@ -213,7 +263,7 @@ impl ResourceCommand {
             Self::RecordOutcome(_) => "record_outcome",
             Self::ReleaseClaim { .. } => "release_claim",
             Self::MoveClaim { .. } => "move_claim",
-            Self::CompletePass { .. } => "complete_pass",
+            Self::CompletePass(_) => "complete_pass",
             Self::AbandonPass { .. } => "abandon_pass",
             Self::Drop { .. } => "drop",
             Self::ConfirmPropagated { .. } => "confirm_propagated",
@@ -221,6 +271,13 @@ impl ResourceCommand {
             Self::RequestRecompose { .. } => "request_recompose",
             Self::RemoveDropped { .. } => "remove_dropped",
             Self::RequestDeletion { .. } => "request_deletion",
+            Self::EndGrace { .. } => "end_grace",
+            Self::Quarantine { .. } => "quarantine",
+            Self::Release { .. } => "release",
+            Self::Resync { .. } => "resync",
+            Self::NotePrunePending { .. } => "note_prune_pending",
+            Self::ConfirmPrune { .. } => "confirm_prune",
+            Self::Abandon { .. } => "abandon",
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The conditions users see: `Synced` and `Ready` always, then what the engine and the providers add.
 
-use super::{Condition, ConditionStatus, Gate, Phase, ResourceState, Standing};
+use super::{Condition, ConditionStatus, Gate, Phase, Reaction, ResourceState, Standing};
 use crate::ids::Timestamp;
 use std::collections::BTreeMap;
 
@@ -28,6 +28,14 @@ impl ResourceState {
         if self.rollup_failed {
             let message = self.failure_message();
             let condition = self.condition("RolledUp", false, "RollupFailed", message, self.updated_at);
+            others.insert(condition.condition_type.clone(), condition);
+        }
+        for condition in self.composition_conditions() {
+            others.insert(condition.condition_type.clone(), condition);
+        }
+        if let Some(failure) = self.last_failure.as_ref().filter(|last| last.reaction == Reaction::Observe) {
+            let condition =
+                self.condition("Observed", false, "ObservationFailed", failure.message.clone(), failure.at);
             others.insert(condition.condition_type.clone(), condition);
         }
         let mut all = vec![self.synced_condition(), self.ready_condition()];
@@ -60,9 +68,16 @@ impl ResourceState {
             Phase::Failed => ("ReconcileFailed", self.failure_message()),
             Phase::Degraded if !self.healthy => ("Unhealthy", self.reported_reason()),
             Phase::Degraded if self.rollup_failed => ("RollupFailed", self.failure_message()),
+            Phase::Degraded if self.culprit.is_none() && !self.conflicts.is_empty() => {
+                ("Conflict", super::composition_conditions::conflict_message(&self.conflicts))
+            }
             Phase::Degraded => ("ChildNotReady", "a descendant failed, is degraded or is blocked".to_owned()),
             Phase::Deleting => ("Deleting", self.failure_message()),
             Phase::Orphaned => ("Orphaned", "its composer no longer wants it".to_owned()),
+            Phase::Quarantined => {
+                let reason = self.quarantine.as_ref().map_or("", |quarantine| &quarantine.reason);
+                ("Quarantined", reason.to_owned())
+            }
             Phase::Reconciling
                 if !self.work_is_behind()
                     && !self.composition_is_behind()
@@ -93,7 +108,7 @@ impl ResourceState {
             )
     }
 
-    fn condition(
+    pub(super) fn condition(
         &self,
         condition_type: &str,
         holds: bool,

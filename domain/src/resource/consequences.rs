@@ -36,6 +36,8 @@ pub fn consequences(before: &ResourceState, after: &ResourceState, events: &[Res
     };
     let recompose_owner = events.iter().find_map(|event| match event {
         ResourceEvent::Deleted(deleted) if deleted.wanted => deleted.owner,
+        // Passes left it alone; whether it is wanted, and how, its composer says anew.
+        ResourceEvent::Released { .. } => after.identity.as_ref().and_then(|identity| identity.owner()),
         _ => None,
     });
     Consequences { guards, raise_owner, recompose_owner }
@@ -68,6 +70,7 @@ fn guards_of(after: &ResourceState, event: &ResourceEvent, guards: &mut Vec<Guar
                     .extend(identity.ancestors.iter().map(|ancestor| Guard::AncestorQuiet { id: *ancestor }));
             }
             Reaction::Rollup => guards.push(Guard::NoOpenChild { id }),
+            Reaction::Observe => {}
             Reaction::Teardown => guards.extend([Guard::NoDependents { id }, Guard::NoChildren { id }]),
         },
         ResourceEvent::SubtreeChanged(changed) => match changed.subtree {

@@ -12,7 +12,7 @@ impl ResourceState {
         if let Some(deletion) = &self.deletion {
             return (deletion.open && !self.finalizers.is_empty()).then_some(Reaction::Teardown);
         }
-        if self.dropped.is_some() || self.has_failed() {
+        if self.quarantine.is_some() || self.dropped.is_some() || self.has_failed() {
             return None;
         }
         let upstreams_let_it = self.gate == Gate::Open && self.unresolved.is_empty();
@@ -20,9 +20,16 @@ impl ResourceState {
             upstreams_let_it.then_some(Reaction::Work)
         } else if self.composition_is_behind() {
             upstreams_let_it.then_some(Reaction::Compose)
+        } else if self.rollup_is_due() {
+            Some(Reaction::Rollup)
         } else {
-            self.rollup_is_due().then_some(Reaction::Rollup)
+            self.observation_is_due().then_some(Reaction::Observe)
         }
+    }
+
+    /// A resync was asked for, and there is a reaction that can look.
+    pub fn observation_is_due(&self) -> bool {
+        (self.shape.works || self.shape.observes) && self.resynced < self.resync
     }
 
     /// The world was not yet made to match the live generation and round.
@@ -46,6 +53,7 @@ impl ResourceState {
             _ if self.attempts > 0 => 2,
             Some(Reaction::Work) if self.worked.is_none() => 0,
             Some(Reaction::Compose) => 0,
+            Some(Reaction::Observe) => 3,
             _ => 1,
         }
     }

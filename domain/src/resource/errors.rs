@@ -23,6 +23,18 @@ pub enum ResourceError {
     /// There is nothing to claim now.
     #[error("nothing is due")]
     NotDue,
+    #[error("it is in quarantine; release it, or delete it by name")]
+    Quarantined,
+    #[error("it is not being deleted; there is no teardown to give up")]
+    NotDeleting,
+    #[error(
+        "its teardown waits for what depends on it and for what it owns; give up the node that does not end"
+    )]
+    TeardownNotOpen,
+    #[error("no prune with digest {digest} is held{}", .held.as_ref().map(|held| format!("; the one that is has digest {held}")).unwrap_or_default())]
+    NoSuchPrune { digest: String, held: Option<String> },
+    #[error("{0}")]
+    NothingToResync(&'static str),
     /// The pass named is not the one under way.
     #[error("the composition pass is over")]
     NotInPass,

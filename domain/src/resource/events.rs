@@ -1,7 +1,10 @@
 //! The facts of a resource's life. Past tense, small, versioned; nothing derived.
 
-use super::{Claim, Condition, Edge, Gate, Input, Pass, Reaction, Shape, Standing, Unresolved};
-use crate::ids::{ClaimId, Epoch, Generation, PassId, ResourceId, SessionId, Timestamp};
+use super::{
+    Claim, Condition, Conflict, Edge, Gate, HeldPrune, Input, Pass, PendingPrune, Reaction, Shape, Standing,
+    Unresolved,
+};
+use crate::ids::{ClaimId, Epoch, Generation, PassId, ResourceId, ResourceRef, SessionId, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -35,7 +38,7 @@ pub enum ResourceEvent {
     /// A composer's output was validated as a whole; the claim ends, a pass begins.
     CompositionAccepted(CompositionAccepted),
     /// The pass is applied.
-    Composed { pass_id: PassId, created: u64, changed: u64, dropped: u64, at: Timestamp },
+    Composed(Composed),
     /// The pass cannot be finished (its staged output is gone); it must be composed again.
     CompositionAbandoned { pass_id: PassId, reason: String, at: Timestamp },
     /// The state of the subtree below changed.
@@ -51,10 +54,24 @@ pub enum ResourceEvent {
     /// Every dependent has seen the current status.
     Propagated {},
     /// A child of it was lost or its labels changed: compose once more.
-    RecomposeRequested { reason: String },
+    RecomposeRequested {
+        reason: String,
+        /// The children that it is about, where their statuses are the reason.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        digest: Option<String>,
+    },
     /// Its composer no longer wants it; `former_dependents` still do until they have followed.
-    /// `kept`: its kind grants a grace window, so it is set aside instead of removed.
-    Dropped { pass_id: PassId, former_dependents: Vec<ResourceId>, kept: bool, at: Timestamp },
+    /// `kept`: its kind grants a grace window, so it is set aside instead of removed, until `kept_until`.
+    Dropped {
+        pass_id: PassId,
+        former_dependents: Vec<ResourceId>,
+        kept: bool,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        kept_until: Option<Timestamp>,
+        at: Timestamp,
+    },
+    /// The grace window of a dropped child is over: it goes like any other.
+    GraceEnded { at: Timestamp },
     /// Its composer wants it again.
     Readopted { pass_id: PassId, at: Timestamp },
     /// Somebody asked for its end. Final.
@@ -65,6 +82,88 @@ pub enum ResourceEvent {
     FinalizerStripped { epoch: Epoch, finalizer: String, at: Timestamp },
     /// The end of the stream.
     Deleted(Deleted),
+    /// An operator set it aside.
+    Quarantined {
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        reason: String,
+        at: Timestamp,
+    },
+    /// The end of a quarantine.
+    Released {
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        reason: String,
+        at: Timestamp,
+    },
+    /// Somebody asked to look at the world again.
+    ResyncRequested(ResyncRequested),
+    /// What was seen.
+    Observed(Observed),
+    /// Which dropped children stay for the sake of whom; empty: none any more.
+    PrunePendingChanged { pending: Vec<PendingPrune>, at: Timestamp },
+    /// A held prune may happen.
+    PruneConfirmed {
+        digest: String,
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        reason: String,
+        at: Timestamp,
+    },
+    /// An operator gave its teardown up; what these finalizers stand for may still exist.
+    Abandoned { reason: String, finalizers: Vec<String>, at: Timestamp },
+}
+
+/// See [`ResourceEvent::Composed`].
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Composed {
+    pub pass_id: PassId,
+    pub created: u64,
+    pub changed: u64,
+    pub dropped: u64,
+    /// Children that others hold; the first of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub conflicts: Vec<Conflict>,
+    /// Removals that wait for a confirmation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held: Option<HeldPrune>,
+    /// One child that this pass made or changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sample: Option<ResourceRef>,
+    /// Provider configs that the output listed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub configs: Vec<String>,
+    pub at: Timestamp,
+}
+
+/// See [`ResourceEvent::ResyncRequested`].
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct ResyncRequested {
+    /// Counts the resyncs of a resource.
+    pub number: u64,
+    /// It had failed: the same generation is worked (and composed) again.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub retry: bool,
+    /// Its composer runs again on the same input.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub recompose: bool,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+    pub at: Timestamp,
+}
+
+/// See [`ResourceEvent::Observed`].
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Observed {
+    pub epoch: Epoch,
+    pub number: u64,
+    /// Absent: as it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<Arc<Value>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub conditions: Option<Vec<Condition>>,
+    #[serde(default = "yes", skip_serializing_if = "is_true")]
+    pub healthy: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub changed: Option<bool>,
+    pub at: Timestamp,
 }
 
 /// See [`ResourceEvent::Created`].
@@ -127,6 +226,9 @@ pub struct Deleted {
     pub owner: Option<ResourceId>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub upstreams: Vec<ResourceId>,
+    /// The name that is free now; absent in what earlier versions wrote.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reference: Option<ResourceRef>,
     /// Its composer had not dropped it, and will want it anew.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub wanted: bool,
@@ -257,7 +359,7 @@ impl ResourceEvent {
             | Self::AttemptFailed(AttemptFailed { at, .. })
             | Self::ClaimReleased { at, .. }
             | Self::CompositionAccepted(CompositionAccepted { at, .. })
-            | Self::Composed { at, .. }
+            | Self::Composed(Composed { at, .. })
             | Self::CompositionAbandoned { at, .. }
             | Self::SubtreeChanged(SubtreeChanged { at, .. })
             | Self::RolledUp { at, .. }
@@ -265,7 +367,15 @@ impl ResourceEvent {
             | Self::Readopted { at, .. }
             | Self::DeletionRequested { at }
             | Self::FinalizerStripped { at, .. }
-            | Self::Deleted(Deleted { at, .. }) => Some(*at),
+            | Self::Deleted(Deleted { at, .. })
+            | Self::GraceEnded { at }
+            | Self::Quarantined { at, .. }
+            | Self::Released { at, .. }
+            | Self::ResyncRequested(ResyncRequested { at, .. })
+            | Self::Observed(Observed { at, .. })
+            | Self::PrunePendingChanged { at, .. }
+            | Self::PruneConfirmed { at, .. }
+            | Self::Abandoned { at, .. } => Some(*at),
             Self::ClaimMoved { .. }
             | Self::OutcomeFenced { .. }
             | Self::Propagated {}
@@ -289,7 +399,7 @@ impl ResourceEvent {
             Self::ClaimMoved { .. } => "ClaimMoved",
             Self::OutcomeFenced { .. } => "OutcomeFenced",
             Self::CompositionAccepted(_) => "CompositionAccepted",
-            Self::Composed { .. } => "Composed",
+            Self::Composed(_) => "Composed",
             Self::CompositionAbandoned { .. } => "CompositionAbandoned",
             Self::SubtreeChanged(_) => "SubtreeChanged",
             Self::RolledUp { .. } => "RolledUp",
@@ -301,6 +411,14 @@ impl ResourceEvent {
             Self::TeardownOpened {} => "TeardownOpened",
             Self::FinalizerStripped { .. } => "FinalizerStripped",
             Self::Deleted(_) => "Deleted",
+            Self::GraceEnded { .. } => "GraceEnded",
+            Self::Quarantined { .. } => "Quarantined",
+            Self::Released { .. } => "Released",
+            Self::ResyncRequested(_) => "ResyncRequested",
+            Self::Observed(_) => "Observed",
+            Self::PrunePendingChanged { .. } => "PrunePendingChanged",
+            Self::PruneConfirmed { .. } => "PruneConfirmed",
+            Self::Abandoned { .. } => "Abandoned",
         }
     }
 }

@@ -3,6 +3,7 @@
 mod aggregate;
 mod apply;
 mod commands;
+mod composition_conditions;
 mod conditions;
 mod consequences;
 mod decide;

@@ -14,6 +14,10 @@ pub struct Edge {
     pub upstream_ref: ResourceRef,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub values: Vec<FieldFlow>,
+    /// Somebody else holds the name that the composer wanted for the upstream: there is nothing to wait for until that
+    /// is resolved, and what its holder does is no answer.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub conflicted: bool,
 }
 
 /// Copies `source_field` of the upstream's status into `dependent_field` of the spec. Both RFC 6901.
@@ -65,7 +69,7 @@ pub struct Claim {
     pub claim_id: ClaimId,
     pub reaction: Reaction,
     pub generation: Generation,
-    /// `round` for work, `compose_round` for compose.
+    /// `round` for work, `compose_round` for compose, the number of the resync for observe.
     pub round: Round,
     /// Digest of the subtree a rollup was claimed for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -93,6 +97,43 @@ pub struct Pass {
     pub digest: String,
     pub children: u64,
     pub edges: u64,
+}
+
+/// A child that its composer does not get, because somebody else holds the name.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Conflict {
+    pub child: ResourceRef,
+    pub holder: ResourceId,
+    /// The holder's composer; None: a user declared it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<ResourceId>,
+}
+
+/// Removals that a pass held back for an operator to confirm.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct HeldPrune {
+    /// Over the children that would go: a confirmation is for exactly these.
+    pub digest: String,
+    /// How many would go, of how many.
+    pub children: u64,
+    pub of: u64,
+}
+
+/// A dropped child that stays.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct PendingPrune {
+    pub child: ResourceRef,
+    /// The former dependent that does not follow; None: it is protected against deletion.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dependent: Option<ResourceRef>,
+}
+
+/// An operator's hard freeze.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Quarantine {
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+    pub since: Timestamp,
 }
 
 /// The last failure of a resource's own reaction.

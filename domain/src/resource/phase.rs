@@ -7,6 +7,8 @@ impl ResourceState {
     pub fn phase(&self) -> Phase {
         if self.deletion.is_some() {
             Phase::Deleting
+        } else if self.quarantine.is_some() {
+            Phase::Quarantined
         } else if self.has_failed() {
             Phase::Failed
         } else if self.dropped.as_ref().is_some_and(|dropped| dropped.kept) {
@@ -40,7 +42,7 @@ impl ResourceState {
         if self.deletion.is_some() {
             return Standing::Open;
         }
-        if self.dropped.is_some() {
+        if self.quarantine.is_some() || self.dropped.is_some() {
             return Standing::LeftOut;
         }
         if self.has_failed() {
@@ -71,13 +73,15 @@ impl ResourceState {
         }
     }
 
-    /// A task or a pass is under way. A rollup that only refreshes a status does not count: it moves no phase.
+    /// A task or a pass is under way. A rollup that only refreshes a status and a look at the world do not count: they move no
+    /// phase.
     fn is_running(&self) -> bool {
-        self.pass.is_some()
-            || self
-                .claim
-                .as_ref()
-                .is_some_and(|claim| !(claim.reaction == Reaction::Rollup && self.rollup_quiet))
+        let moves = |reaction| match reaction {
+            Reaction::Rollup => !self.rollup_quiet,
+            Reaction::Observe => false,
+            Reaction::Work | Reaction::Compose | Reaction::Teardown => true,
+        };
+        self.pass.is_some() || self.claim.as_ref().is_some_and(|claim| moves(claim.reaction))
     }
 
     /// A rollup is owed for another reason than a descendant's changed status.

@@ -15,6 +15,9 @@ pub struct Shape {
     /// A childrenSettled reaction.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub rolls_up: bool,
+    /// A resync reaction; without one the reaction that works is asked again.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub observes: bool,
     /// Finalizers of the deleteRequested reactions, in manifest order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub finalizers: Vec<String>,
@@ -32,6 +35,8 @@ pub enum Reaction {
     Rollup,
     /// Undo (deleteRequested).
     Teardown,
+    /// Look at the world again (resync, else the reaction that works).
+    Observe,
 }
 
 impl Reaction {
@@ -41,6 +46,7 @@ impl Reaction {
             Self::Work | Self::Compose => "specChange",
             Self::Rollup => "childrenSettled",
             Self::Teardown => "deleteRequested",
+            Self::Observe => "resync",
         }
     }
 }

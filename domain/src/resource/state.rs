@@ -1,6 +1,9 @@
 //! A resource as the fold of its events.
 
-use super::{Claim, Condition, Edge, Failure, Gate, Input, Pass, Shape, Standing, Unresolved};
+use super::{
+    Claim, Condition, Conflict, Edge, Failure, Gate, HeldPrune, Input, Pass, PendingPrune, Quarantine, Shape,
+    Standing, Unresolved,
+};
 use crate::ids::{Epoch, Generation, KindRef, ResourceId, ResourceRef, Revision, Round, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -94,6 +97,39 @@ pub struct ResourceState {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub culprit: Option<ResourceId>,
 
+    /// An operator set it aside.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quarantine: Option<Quarantine>,
+    /// Resyncs asked for, and the last of them that was answered.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub resync: u64,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub resynced: u64,
+    /// Children of the last pass that others hold.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub conflicts: Vec<Conflict>,
+    /// Removals of the last pass that wait for a confirmation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prune_held: Option<HeldPrune>,
+    /// The digest of the removals that an operator confirmed, for the next pass.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prune_confirmed: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub prune_pending: Vec<PendingPrune>,
+    /// Provider configs that the last pass listed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub configs: Vec<String>,
+    /// The next pass composes from the same input as the last one did: it should change nothing.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub same_input: bool,
+    /// Passes in a row that changed something though their input was the same, and one child they changed.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unstable_passes: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unstable_child: Option<ResourceRef>,
+    /// Digest of the children whose statuses were last a reason to compose again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recomposed_digest: Option<String>,
     /// Status changed after dependents had already run; they are yet to see it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub propagation_owed: bool,
@@ -160,6 +196,9 @@ pub struct DroppedChild {
     /// Set aside under its kind's grace window instead of removed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub kept: bool,
+    /// When the grace window ends; None of a kept one: an earlier version set none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept_until: Option<Timestamp>,
 }
 
 /// An accepted delete.
@@ -216,6 +255,11 @@ impl ResourceState {
         self.identity.is_some() && !self.deleted
     }
 
+    /// Names that it waits for, as ids: those of the children that others hold.
+    pub fn awaited_names(&self) -> impl Iterator<Item = ResourceId> + '_ {
+        self.conflicts.iter().map(|conflict| conflict.child.name_id())
+    }
+
     /// The spec a worker sees: declared values with flowed ones laid over them.
     pub fn effective_spec(&self) -> Value {
         crate::value_flow::effective_spec(&self.spec, &self.inputs)
@@ -229,4 +273,9 @@ impl ResourceState {
             self.status_rollup.as_deref(),
         ])
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+const fn is_zero(number: &u64) -> bool {
+    *number == 0
 }

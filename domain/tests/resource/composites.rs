@@ -21,13 +21,7 @@ fn a_composite_is_synced_at_the_join_barrier_only() {
     story.when(outcome(&claim, composition(7)));
     assert_eq!(story.phase(), Phase::Reconciling);
     assert_eq!(story.state.due(), None, "nothing else happens during a pass");
-    story.when(ResourceCommand::CompletePass {
-        pass_id: pass_id(7),
-        created: 2,
-        changed: 0,
-        dropped: 0,
-        at: NOW,
-    });
+    story.when(complete_pass(2));
     assert!(!story.state.is_synced());
     story.sees(vec![], Some(with_open(id(9))));
     assert!(!story.state.is_synced());
@@ -171,8 +165,7 @@ fn an_abandoned_pass_is_composed_again() {
 #[test]
 fn a_pass_that_is_over_accepts_nothing_more() {
     let mut root = declared(composite());
-    let complete =
-        ResourceCommand::CompletePass { pass_id: pass_id(7), created: 0, changed: 0, dropped: 0, at: NOW };
+    let complete = complete_pass(0);
     assert_eq!(root.attempt(complete).unwrap_err(), ResourceError::NotInPass);
 }
 
@@ -190,7 +183,7 @@ fn a_dropped_child_leaves_the_rollup_at_once_and_readoption_brings_it_back() {
         composer: owner,
         pass_id: pass_id(2),
         former_dependents: vec![],
-        kept: true,
+        kept_until: Some(converge_domain::Timestamp(9_000)),
         at: NOW,
     };
     child.when(drop);

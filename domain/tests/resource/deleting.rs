@@ -8,7 +8,7 @@ use serde_json::json;
 #[test]
 fn a_resource_that_was_never_claimed_gets_no_teardown_task() {
     let mut story = declared(leaf());
-    story.when(ResourceCommand::RequestDeletion { at: NOW });
+    story.when(ResourceCommand::RequestDeletion { by_name: true, at: NOW });
     assert_eq!(story.phase(), Phase::Deleting);
     assert_eq!(story.state.due(), None);
     let events = story.held_by(false, false);
@@ -19,7 +19,7 @@ fn a_resource_that_was_never_claimed_gets_no_teardown_task() {
 fn teardown_opens_only_when_nothing_depends_on_it_and_it_owns_nothing() {
     let mut story = declared(leaf());
     story.works(json!({"id": 1}));
-    story.when(ResourceCommand::RequestDeletion { at: NOW });
+    story.when(ResourceCommand::RequestDeletion { by_name: true, at: NOW });
     assert!(story.held_by(true, false).is_empty());
     assert!(story.held_by(false, true).is_empty());
     let before = story.state.clone();
@@ -36,7 +36,7 @@ fn teardown_opens_only_when_nothing_depends_on_it_and_it_owns_nothing() {
 fn a_running_task_is_waited_for() {
     let mut story = declared(leaf());
     let claim = story.claims();
-    story.when(ResourceCommand::RequestDeletion { at: NOW });
+    story.when(ResourceCommand::RequestDeletion { by_name: true, at: NOW });
     assert!(story.held_by(false, false).is_empty());
     story.when(outcome(&claim, succeeded(json!({"id": 1}))));
     assert_eq!(Story::names(&story.held_by(false, false)), ["TeardownOpened"]);
@@ -46,7 +46,7 @@ fn a_running_task_is_waited_for() {
 fn a_finalizer_is_stripped_only_by_a_success_and_the_last_one_ends_the_stream() {
     let mut story = declared(leaf());
     story.works(json!({}));
-    story.when(ResourceCommand::RequestDeletion { at: NOW });
+    story.when(ResourceCommand::RequestDeletion { by_name: true, at: NOW });
     story.held_by(false, false);
     story.fails("still attached", true);
     assert_eq!(story.phase(), Phase::Deleting, "a teardown never gives up");
@@ -64,7 +64,7 @@ fn several_finalizers_are_stripped_in_reverse_manifest_order() {
     let shape = Shape { works: true, finalizers: vec!["first".into(), "second".into()], ..Shape::default() };
     let mut story = declared(shape);
     story.works(json!({}));
-    story.when(ResourceCommand::RequestDeletion { at: NOW });
+    story.when(ResourceCommand::RequestDeletion { by_name: true, at: NOW });
     story.held_by(false, false);
     assert_eq!(story.claims().finalizer.as_deref(), Some("second"));
     let claim = story.state.claim.clone().unwrap();
@@ -76,8 +76,8 @@ fn several_finalizers_are_stripped_in_reverse_manifest_order() {
 #[test]
 fn deleting_twice_changes_nothing() {
     let mut story = declared(leaf());
-    story.when(ResourceCommand::RequestDeletion { at: NOW });
-    assert!(story.when(ResourceCommand::RequestDeletion { at: NOW }).is_empty());
+    story.when(ResourceCommand::RequestDeletion { by_name: true, at: NOW });
+    assert!(story.when(ResourceCommand::RequestDeletion { by_name: true, at: NOW }).is_empty());
 }
 
 #[test]
@@ -86,14 +86,14 @@ fn a_protected_resource_refuses_deletion() {
     let mut wanted = declare(leaf(), json!({}));
     wanted.deletion_protection = Some(true);
     story.when(ResourceCommand::Declare(Box::new(wanted)));
-    let error = story.attempt(ResourceCommand::RequestDeletion { at: NOW }).unwrap_err();
+    let error = story.attempt(ResourceCommand::RequestDeletion { by_name: true, at: NOW }).unwrap_err();
     assert_eq!(error, ResourceError::Protected);
 }
 
 #[test]
 fn a_resource_that_is_going_away_refuses_to_be_applied() {
     let mut story = declared(leaf());
-    story.when(ResourceCommand::RequestDeletion { at: NOW });
+    story.when(ResourceCommand::RequestDeletion { by_name: true, at: NOW });
     let wanted = declare(leaf(), json!({"size": 2}));
     let error = story.attempt(ResourceCommand::Declare(Box::new(wanted))).unwrap_err();
     assert_eq!(error, ResourceError::Deleting);
@@ -103,7 +103,7 @@ fn a_resource_that_is_going_away_refuses_to_be_applied() {
 fn a_composition_that_arrives_after_the_delete_makes_no_child() {
     let mut root = declared(composite());
     let claim = root.claims();
-    root.when(ResourceCommand::RequestDeletion { at: NOW });
+    root.when(ResourceCommand::RequestDeletion { by_name: true, at: NOW });
     let events = root.when(outcome(&claim, composition(7)));
     assert_eq!(Story::names(&events), ["ClaimReleased"]);
     assert_eq!(root.state.pass, None);
@@ -115,13 +115,14 @@ fn the_last_event_names_whoever_must_hear_of_it() {
     let mut wanted = dependent();
     wanted.composer = Some(ComposerRef { ancestors: vec![id(50)], pass_id: pass_id(1) });
     story.when(ResourceCommand::Declare(Box::new(wanted)));
-    story.when(ResourceCommand::RequestDeletion { at: NOW });
+    story.when(ResourceCommand::RequestDeletion { by_name: true, at: NOW });
     let events = story.held_by(false, false);
     assert_eq!(
         events,
         [ResourceEvent::Deleted(Deleted {
             owner: Some(id(50)),
             upstreams: vec![id(2)],
+            reference: Some(converge_domain::ResourceRef::new("vpc", "a")),
             wanted: true,
             at: NOW
         })]
@@ -134,7 +135,7 @@ fn a_lost_child_makes_its_composer_compose_again_in_the_same_transaction() {
     let mut wanted = declare(leaf(), json!({}));
     wanted.composer = Some(ComposerRef { ancestors: vec![id(50)], pass_id: pass_id(1) });
     story.when(ResourceCommand::Declare(Box::new(wanted)));
-    story.when(ResourceCommand::RequestDeletion { at: NOW });
+    story.when(ResourceCommand::RequestDeletion { by_name: true, at: NOW });
     let before = story.state.clone();
     let events = story.held_by(false, false);
     assert_eq!(consequences(&before, &story.state, &events).recompose_owner, Some(id(50)));
@@ -149,13 +150,7 @@ fn a_lost_child_makes_its_composer_compose_again_in_the_same_transaction() {
     );
     assert!(root.when(lost()).is_empty(), "the next round will");
     root.when(outcome(&claim, composition(7)));
-    root.when(ResourceCommand::CompletePass {
-        pass_id: pass_id(7),
-        created: 0,
-        changed: 0,
-        dropped: 0,
-        at: NOW,
-    });
+    root.when(complete_pass(0));
     assert_eq!(root.state.due(), Some(Reaction::Compose));
     assert!(root.sees(vec![], Some(settled("x"))).is_empty(), "nothing settles before it is composed again");
 }
@@ -172,7 +167,7 @@ fn a_dropped_child_that_was_adopted_again_is_not_removed() {
         composer: id(50),
         pass_id: pass_id(n),
         former_dependents,
-        kept: false,
+        kept_until: None,
         at: NOW,
     };
     child.when(drop(2, vec![]));

@@ -121,13 +121,7 @@ impl Story {
         let claim = self.claims();
         assert_eq!(claim.reaction, Reaction::Compose);
         self.when(outcome(&claim, composition(7)));
-        self.when(ResourceCommand::CompletePass {
-            pass_id: pass_id(7),
-            created: 2,
-            changed: 0,
-            dropped: 0,
-            at: NOW,
-        });
+        self.when(complete_pass(2));
         self.sees(vec![], Some(children));
     }
 }
@@ -174,6 +168,7 @@ pub fn dependent() -> Declare {
             upstream: id(2),
             upstream_ref: ResourceRef::new("account", "b"),
             values: vec![FieldFlow { dependent_field: "/account_id".into(), source_field: "/id".into() }],
+            conflicted: false,
         }],
         ..declare(leaf(), json!({"size": 1}))
     }
@@ -239,16 +234,31 @@ pub fn composition(n: u128) -> Outcome {
     }
 }
 
+/// The end of pass 7, which made that many children.
+pub fn complete_pass(created: u64) -> ResourceCommand {
+    ResourceCommand::CompletePass(Box::new(CompletePass {
+        pass_id: pass_id(7),
+        created,
+        changed: 0,
+        dropped: 0,
+        conflicts: vec![],
+        held: None,
+        sample: None,
+        configs: vec![],
+        at: NOW,
+    }))
+}
+
 pub fn settled(digest: &str) -> ChildrenFact {
-    ChildrenFact { open: None, impaired: None, digest: Some(digest.into()) }
+    ChildrenFact { open: None, impaired: None, digest: Some(digest.into()), recompose: false }
 }
 
 pub fn with_open(child: ResourceId) -> ChildrenFact {
-    ChildrenFact { open: Some(child), impaired: None, digest: None }
+    ChildrenFact { open: Some(child), impaired: None, digest: None, recompose: false }
 }
 
 pub fn with_impaired(child: ResourceId, digest: &str) -> ChildrenFact {
-    ChildrenFact { open: None, impaired: Some(child), digest: Some(digest.into()) }
+    ChildrenFact { open: None, impaired: Some(child), digest: Some(digest.into()), recompose: false }
 }
 
 pub fn generation(n: u64) -> Generation {

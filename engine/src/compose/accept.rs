@@ -2,11 +2,13 @@
 
 use super::outline::{self, Outline};
 use crate::engine::Core;
+use crate::registry::config_kind;
 use converge_domain::composition::ChildItem;
 use converge_domain::json::pointer::Pointer;
 use converge_domain::resource::{FieldFlow, ResourceState};
 use converge_domain::{ClaimId, value_flow};
 use converge_event_store::StoreError;
+use std::collections::HashSet;
 
 /// Violations quoted in a failure message.
 const QUOTED_MAX: usize = 20;
@@ -42,9 +44,6 @@ pub(crate) async fn accept(
         )));
     }
     let mut violations = found.broken.clone();
-    if found.counts[2] > 0 {
-        violations.push("configs: this version does not take provider configs from composers yet".to_owned());
-    }
     // A kind that this process has not heard of yet would otherwise refuse the composition for good.
     core.registry.ensure(core.store.as_ref(), found.kinds.iter().cloned()).await?;
     match found.outline(core).await? {
@@ -52,6 +51,7 @@ pub(crate) async fn accept(
             if !check_children(core, composer, &outline, &mut violations).await? {
                 return Ok(Acceptance::Incomplete("its staged output is gone".to_owned()));
             }
+            check_configs(core, &outline, &mut violations);
             if violations.is_empty() {
                 let (children, edges) = (outline.len() as u64, outline.edges());
                 let digest = outline.digest.clone();
@@ -115,5 +115,23 @@ fn check_child(
         flows.iter().filter_map(|flow| Pointer::parse(&flow.dependent_field).ok()).collect();
     for violation in schema.violations_pending(&child.spec, &pending) {
         violations.push(format!("{} /spec{}: {}", subject(), violation.pointer, violation.message));
+    }
+}
+
+fn check_configs(core: &Core, outline: &Outline, violations: &mut Vec<String>) {
+    let mut names = HashSet::new();
+    for config in &outline.configs {
+        let subject = format!("providerconfig/{}", config.name);
+        if !names.insert(&config.name) {
+            violations.push(format!("{subject}: it is listed twice"));
+        }
+        let kind = config_kind(config);
+        let Some(entry) = core.registry.kind(&kind) else {
+            violations.push(format!("{subject}: there is no kind {kind}; apply its manifest first"));
+            continue;
+        };
+        for violation in entry.config_schema.iter().flat_map(|schema| schema.violations(&config.spec)) {
+            violations.push(format!("{subject} /spec{}: {}", violation.pointer, violation.message));
+        }
     }
 }

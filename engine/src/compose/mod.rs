@@ -5,6 +5,7 @@
 //! crash is the same as starting again.
 
 mod accept;
+mod configs;
 mod layers;
 mod outline;
 mod outlines;
@@ -15,6 +16,7 @@ mod unwanted;
 mod write;
 
 pub(crate) use accept::{Acceptance, accept};
+pub(crate) use configs::collect_configs_of_gone;
 pub(crate) use outlines::Outlines;
 pub(crate) use room::Room;
 

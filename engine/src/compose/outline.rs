@@ -6,6 +6,7 @@
 
 use crate::engine::Core;
 use converge_domain::composition::{ChildItem, Children, EdgeItem, Graph, GraphBuilder};
+use converge_domain::document::{self, Document, ProviderConfigDocument};
 use converge_domain::json::faithful;
 use converge_domain::schema::Violation;
 use converge_domain::{ClaimId, KindRef, ResourceId};
@@ -18,6 +19,8 @@ use std::collections::HashSet;
 pub(crate) const CHILDREN_MAX: usize = 1_000_000;
 /// Most edges of one composition.
 const EDGES_MAX: usize = 4_000_000;
+/// Most provider configs of one composition: they are kept in memory, and so are all configs of the fleet.
+const CONFIGS_MAX: usize = 1_000;
 /// Most bytes of one composition's output.
 const BYTES_MAX: usize = 2 << 30;
 /// Payloads of an output of at most this many bytes are kept.
@@ -39,6 +42,8 @@ pub(crate) struct Outline {
     ordinals: Vec<u32>,
     /// The children themselves, of a small output.
     kept: Option<Vec<ChildItem>>,
+    /// The provider configs, in order.
+    pub configs: Vec<ProviderConfigDocument>,
 }
 
 /// A staged output as it was found.
@@ -60,6 +65,7 @@ struct Draft {
     children: Children,
     ordinals: Vec<u32>,
     kept: Option<Vec<ChildItem>>,
+    configs: Vec<ProviderConfigDocument>,
     /// The ordinals between which edges are staged: the first, and the last.
     edges: Option<(i64, i64)>,
 }
@@ -77,6 +83,7 @@ pub(crate) async fn find(core: &Core, root: ResourceId, claim_id: ClaimId) -> Re
             children: Children::default(),
             ordinals: Vec::new(),
             kept: Some(Vec::new()),
+            configs: Vec::new(),
             edges: None,
         },
     };
@@ -99,10 +106,11 @@ pub(crate) async fn find(core: &Core, root: ResourceId, claim_id: ClaimId) -> Re
         }
         let [children, edges, configs] = found.counts;
         let too_many =
-            children > CHILDREN_MAX as u64 || edges > EDGES_MAX as u64 || configs > CHILDREN_MAX as u64;
+            children > CHILDREN_MAX as u64 || edges > EDGES_MAX as u64 || configs > CONFIGS_MAX as u64;
         if bytes > BYTES_MAX || too_many {
             found.broken.push(format!(
-                "the output is too large: at most {CHILDREN_MAX} children, {EDGES_MAX} edges and {BYTES_MAX} bytes"
+                "the output is too large: at most {CHILDREN_MAX} children, {EDGES_MAX} edges, {CONFIGS_MAX} configs and \
+                 {BYTES_MAX} bytes"
             ));
             break;
         }
@@ -142,13 +150,19 @@ impl Found {
                 let (first, _) = self.draft.edges.unwrap_or((ordinal, ordinal));
                 self.draft.edges = Some((first, ordinal));
             }
-            StagedPart::Config => *configs += 1,
+            StagedPart::Config => match parse(payload).and_then(config) {
+                Ok(document) => {
+                    *configs += 1;
+                    self.draft.configs.push(document);
+                }
+                Err(violations) => tell(&mut self.broken, &format!("config {configs}"), &violations),
+            },
         }
     }
 
     /// Reads the edges and builds the graph; Err: why the output is none.
     pub async fn outline(self, core: &Core) -> Result<Result<Outline, Vec<String>>, StoreError> {
-        let Draft { root, claim_id, digest, children, ordinals, kept, edges } = self.draft;
+        let Draft { root, claim_id, digest, children, ordinals, kept, configs, edges } = self.draft;
         let mut builder = children.seal();
         let mut broken = Vec::new();
         if let Some((first, last)) = edges {
@@ -168,7 +182,7 @@ impl Found {
             return Ok(Err(broken));
         }
         Ok(match builder.finish() {
-            Ok(graph) => Ok(Outline { graph, digest, root, claim_id, ordinals, kept }),
+            Ok(graph) => Ok(Outline { graph, digest, root, claim_id, ordinals, kept, configs }),
             Err(errors) => Err(errors.iter().map(ToString::to_string).collect()),
         })
     }
@@ -186,6 +200,18 @@ fn parse(payload: &str) -> Result<Value, Vec<Violation>> {
     faithful::parse(payload).map_err(|faults| {
         faults.into_iter().map(|fault| Violation { pointer: fault.pointer, message: fault.message }).collect()
     })
+}
+
+/// A provider config as a composer writes it: the document that a user would apply, its `type` aside.
+fn config(value: Value) -> Result<ProviderConfigDocument, Vec<Violation>> {
+    let fault = |message: &str| vec![Violation { pointer: String::new(), message: message.to_owned() }];
+    match document::parse(value, Some("providerconfig"))? {
+        Document::ProviderConfig(config) if config.is_default => {
+            Err(fault("a composer cannot set the default config of a kind, which is everybody's"))
+        }
+        Document::ProviderConfig(config) => Ok(config),
+        _ => Err(fault("only provider configs belong here")),
+    }
 }
 
 fn tell(broken: &mut Vec<String>, subject: &str, violations: &[Violation]) {

@@ -4,12 +4,12 @@ use super::outline::{self, Outline};
 use super::unwanted::Wanted;
 use super::write::Writer;
 use crate::evaluate::Shared;
-use converge_domain::resource::{ComposerRef, Pass, ResourceCommand, ResourceState};
-use converge_domain::{AggregateId, ResourceId, ResourceRef};
+use converge_domain::resource::{CompletePass, ComposerRef, Conflict, Pass, ResourceCommand, ResourceState};
+use converge_domain::{AggregateId, ResourceId, ResourceRef, named};
 use converge_event_store::{ExecuteError, StoreError};
 use futures::{FutureExt, StreamExt, TryStreamExt, stream};
-use std::collections::HashSet;
-use std::sync::Arc;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use uuid::Uuid;
 
@@ -18,6 +18,9 @@ pub(super) const CHUNK: usize = 500;
 /// Chunks under way at once: while one is appended the next are being decided, and a pass still never fills the log's
 /// queue.
 pub(super) const CHUNKS_IN_FLIGHT: usize = 4;
+
+/// Conflicts that are kept of one pass.
+const CONFLICTS_MAX: usize = 20;
 
 /// How a pass ended.
 pub(super) enum End {
@@ -125,14 +128,20 @@ impl Shared {
         if outline.digest != pass.digest {
             return Err(Stop::output_gone());
         }
-        let ids = self.child_ids(&outline).await?;
-        let Some(going) = self.going(&ids).await? else { return Ok(End::Waiting) };
-        let left_alone = left_alone(&going, &outline, &ids);
+        let mut ids = self.child_ids(&outline).await?;
+        let Some(held) = self.look_at_holders(id, &ids).await? else { return Ok(End::Waiting) };
+        let conflicts = held.conflicts(id, &outline, &mut ids);
+        let left_alone = left_alone(&held.going, &outline, &ids);
+        let config_conflicts = self.declare_configs(id, pass, &outline.configs).await?;
 
         // Drop marks come first: each records who leans on the dropped child *before* this pass gives those
         // another upstream, so that a crash between the two cannot lose it. Removal comes after `Composed`.
         let wanted = Wanted::new(&outline.graph, ids.all_held());
-        let dropped = self.drop_unwanted(id, pass, &wanted).await?;
+        let held_prune = self.held_prune(composer, &wanted).await?;
+        let dropped = match &held_prune {
+            Some(_) => 0,
+            None => self.drop_unwanted(id, pass, &wanted).await?,
+        };
 
         let mut ancestors = vec![id];
         ancestors.extend(&composer.id().ancestors);
@@ -143,11 +152,24 @@ impl Shared {
             outline: &outline,
             ids: &ids,
             left_alone: &left_alone,
+            conflicts: &conflicts,
+            sample: OnceLock::new(),
         };
         let (created, changed) = writer.write_all().await?;
-        let at = self.core().now();
-        let complete = ResourceCommand::CompletePass { pass_id: pass.pass_id, created, changed, dropped, at };
-        match self.core().execute(id, complete).await {
+        let sample = writer.sample.into_inner();
+        let conflicts = config_conflicts.into_iter().chain(conflicts.into_values());
+        let complete = CompletePass {
+            pass_id: pass.pass_id,
+            created,
+            changed,
+            dropped,
+            conflicts: conflicts.take(CONFLICTS_MAX).collect(),
+            held: held_prune,
+            sample,
+            configs: outline.configs.iter().map(|config| config.name.clone()).collect(),
+            at: self.core().now(),
+        };
+        match self.core().execute(id, ResourceCommand::CompletePass(Box::new(complete))).await {
             Ok(_) => Ok(End::Composed),
             Err(error) => Err(ended(error)),
         }
@@ -189,26 +211,57 @@ impl Shared {
         self.core().store.names(&names).await
     }
 
-    /// The wanted children that a delete is taking away; None when one of them is a dropped one on its way out.
+    /// What has become of the holders of the listed names; None when one of them is a dropped one on its way out.
     ///
     /// That one has to be gone before its successor can be made, and nothing may be given an edge to it meanwhile: it
     /// would wait for its new dependent, which waits for this pass, which waits for it. So nothing is written yet; the
     /// end of the dropped child wakes the composer.
-    async fn going(&self, ids: &Ids) -> Result<Option<HashSet<ResourceId>>, StoreError> {
+    async fn look_at_holders(&self, composer: ResourceId, ids: &Ids) -> Result<Option<Holders>, StoreError> {
         let held: Vec<ResourceId> = ids.all_held().collect();
-        let mut going = HashSet::new();
+        let mut holders = Holders::default();
         for chunk in held.chunks(CHUNK) {
             for (id, state) in self.core().resources_now(chunk).await? {
-                if state.deletion.is_none() {
-                    continue;
-                }
-                if state.dropped.is_some() {
+                let owner = state.id().owner();
+                if owner != Some(composer) {
+                    holders.foreign.insert(id, owner);
+                } else if state.deletion.is_some() && state.dropped.is_some() {
                     return Ok(None);
+                } else if state.deletion.is_some() {
+                    holders.going.insert(id);
                 }
-                going.insert(id);
             }
         }
-        Ok(Some(going))
+        Ok(Some(holders))
+    }
+}
+
+/// What has become of those who hold the names that an output lists.
+#[derive(Default)]
+struct Holders {
+    /// Own children that a delete is taking away.
+    going: HashSet<ResourceId>,
+    /// Resources of others, with their owners.
+    foreign: HashMap<ResourceId, Option<ResourceId>>,
+}
+
+impl Holders {
+    /// The places whose names others hold. They get ids of their own, to which nothing is ever written, and which stay the
+    /// same from pass to pass: whatever leans on such a child is blocked until the conflict is resolved, and a
+    /// pass that finds it unresolved changes nothing.
+    fn conflicts(&self, composer: ResourceId, outline: &Outline, ids: &mut Ids) -> BTreeMap<u32, Conflict> {
+        let mut conflicts = BTreeMap::new();
+        if self.foreign.is_empty() {
+            return conflicts;
+        }
+        for place in (0..=u32::MAX).take(outline.len()) {
+            let id = &mut ids.of[place as usize];
+            let Some(owner) = self.foreign.get(id).copied() else { continue };
+            let child = outline.graph.child(place);
+            let nobody = ResourceId(named("conflict", &format!("{composer}/{child}")));
+            conflicts.insert(place, Conflict { child, holder: std::mem::replace(id, nobody), owner });
+            ids.held[place as usize] = false;
+        }
+        conflicts
     }
 }
 

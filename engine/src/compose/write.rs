@@ -5,12 +5,12 @@ use super::outline::Outline;
 use super::pass::{CHUNK, CHUNKS_IN_FLIGHT, End, Ids, Stop, ended};
 use crate::engine::Core;
 use converge_domain::composition::ChildItem;
-use converge_domain::resource::{ComposerRef, Declare, Edge, ResourceCommand, ResourceError};
+use converge_domain::resource::{ComposerRef, Conflict, Declare, Edge, ResourceCommand, ResourceError};
 use converge_domain::{AnyEvent, DomainError, ResourceId, ResourceRef};
 use converge_event_store::{ExecuteError, StoreError};
 use futures::{FutureExt, StreamExt, TryStreamExt, stream};
-use std::collections::HashSet;
-use std::sync::Arc;
+use std::collections::{BTreeMap, HashSet};
+use std::sync::{Arc, OnceLock};
 use tokio_util::sync::CancellationToken;
 
 /// Declares the children of one output.
@@ -23,6 +23,10 @@ pub(super) struct Writer<'a> {
     pub ids: &'a Ids,
     /// Places of children that this pass does not touch.
     pub left_alone: &'a HashSet<u32>,
+    /// Places of children whose names others hold.
+    pub conflicts: &'a BTreeMap<u32, Conflict>,
+    /// One child that was made or changed.
+    pub sample: OnceLock<ResourceRef>,
 }
 
 impl Writer<'_> {
@@ -45,8 +49,9 @@ impl Writer<'_> {
         if self.stop.is_cancelled() {
             return Err(Stop::End(End::Over));
         }
-        let places: Vec<u32> =
-            places.iter().filter(|place| !self.left_alone.contains(place)).copied().collect();
+        let is_written =
+            |place: &&u32| !self.left_alone.contains(place) && !self.conflicts.contains_key(place);
+        let places: Vec<u32> = places.iter().filter(is_written).copied().collect();
         let Some(children) = self.outline.children(self.core, &places).await? else {
             return Err(Stop::output_gone());
         };
@@ -71,6 +76,7 @@ impl Writer<'_> {
                 upstream: self.ids.of[upstream as usize],
                 upstream_ref: graph.child(upstream),
                 values: values.to_vec(),
+                conflicted: self.conflicts.contains_key(&upstream),
             })
             .collect();
         edges.sort_by(|a, b| a.upstream_ref.cmp(&b.upstream_ref));
@@ -111,6 +117,7 @@ impl Writer<'_> {
                 for stored in events {
                     if let AnyEvent::Resource(event) = &stored.event {
                         verdict = Some(event.name() == "Created");
+                        self.sample.get_or_init(|| reference.clone());
                     }
                 }
                 Ok(verdict)
@@ -140,9 +147,9 @@ impl Writer<'_> {
                 // earlier pass dropped must be gone before its successor can be made.
                 if dropped { Err(Stop::End(End::Waiting)) } else { Ok(None) }
             }
+            // Somebody else took the name since it was looked up: the next run finds the conflict.
             ResourceError::Owned { .. } | ResourceError::UserDeclared => {
-                tracing::warn!(%child, %error, "a composer does not get a child; the rest is applied");
-                Ok(None)
+                Err(Stop::Store(StoreError::Retry(format!("{child}: {error}"))))
             }
             error => Err(Stop::End(End::Abandoned(format!("{child}: {error}")))),
         }

@@ -59,7 +59,7 @@ impl Dispatcher {
             state.provider_config_ref.as_ref().is_none_or(|name| self.core.registry.config(name).is_some());
         match state.due() {
             None => false,
-            Some(Reaction::Rollup | Reaction::Teardown) => config_present,
+            Some(Reaction::Rollup | Reaction::Teardown | Reaction::Observe) => config_present,
             Some(Reaction::Work | Reaction::Compose) => {
                 config_present
                     && upstreams_ready(state, around)

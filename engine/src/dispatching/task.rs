@@ -20,6 +20,7 @@ impl Dispatcher {
             provider: entry.manifest.provider().to_owned(),
             name: identity.name.clone(),
             reaction: claim.reaction,
+            observes: entry.shape.observes,
             reaction_name: reaction.map(|reaction| reaction.name.clone()).unwrap_or_default(),
             finalizer: claim.finalizer.clone(),
             generation: claim.generation,
@@ -51,7 +52,7 @@ impl Dispatcher {
             paged_input: match claim.reaction {
                 Reaction::Compose => Some(InputPart::Observed),
                 Reaction::Rollup => Some(InputPart::Descendants),
-                Reaction::Work | Reaction::Teardown => None,
+                Reaction::Work | Reaction::Teardown | Reaction::Observe => None,
             },
         })
     }
@@ -64,6 +65,7 @@ fn idempotency_key(state: &ResourceState, claim: &Claim) -> String {
     match claim.reaction {
         Reaction::Work => format!("{id}/work/{generation}.{round}"),
         Reaction::Compose => format!("{id}/compose/{generation}.{round}"),
+        Reaction::Observe => format!("{id}/observe/{round}"),
         Reaction::Rollup => format!("{id}/rollup/{}", claim.subtree_digest.as_deref().unwrap_or("none")),
         Reaction::Teardown => {
             format!("{id}/teardown/{generation}.{round}/{}", claim.finalizer.as_deref().unwrap_or_default())

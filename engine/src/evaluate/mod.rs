@@ -11,7 +11,7 @@ mod run;
 
 pub(crate) use queue::Touch;
 
-use crate::compose::Passes;
+use crate::compose::{Passes, collect_configs_of_gone};
 use crate::engine::Core;
 use converge_domain::ResourceId;
 use queue::WakeQueue;
@@ -63,10 +63,23 @@ impl Evaluator {
         self.shared.queue.push(touches);
     }
 
+    /// Removes the provider configs of a composer that is gone, if it had any.
+    pub fn collect_configs_of(&self, composer: ResourceId) {
+        if self.shared.core.runs_control() && !self.shared.core.registry.configs_of(composer).is_empty() {
+            self.shared.collect_configs_of(composer);
+        }
+    }
+
     /// Wakes everything that is not settled, once: this is what makes lost wakes of a crashed process harmless.
     pub fn recover(&self, tracker: &TaskTracker, stop: CancellationToken) {
         let shared = self.shared.clone();
         tracker.spawn(async move {
+            // A process that died right after a composer's end left its configs.
+            for owner in shared.core.registry.config_owners() {
+                if matches!(shared.core.resource_now(owner).await, Ok(None)) {
+                    shared.collect_configs_of(owner);
+                }
+            }
             let mut after = None;
             while !stop.is_cancelled() {
                 match shared.core.store.unsettled(after, RECOVERY_PAGE).await {
@@ -103,6 +116,20 @@ impl Shared {
 
     pub(crate) fn tracker(&self) -> &TaskTracker {
         &self.tracker
+    }
+
+    /// Removes the provider configs of a composer that is gone; tried until it is done.
+    fn collect_configs_of(self: &Arc<Self>, composer: ResourceId) {
+        let shared = self.clone();
+        self.tracker.spawn(async move {
+            while let Err(error) = collect_configs_of_gone(&shared.core, composer).await {
+                tracing::warn!(%composer, %error, "its provider configs stay for now");
+                tokio::select! {
+                    () = shared.stop.cancelled() => return,
+                    () = tokio::time::sleep(Duration::from_millis(500)) => {}
+                }
+            }
+        });
     }
 
     /// Wakes `id` to go on with its deletion.

@@ -7,7 +7,7 @@ use converge_domain::resource::{
     ChildrenFact, Evaluate, HeldBy, Input, Phase, ResourceCommand, ResourceError, ResourceState, UpstreamFact,
 };
 use converge_domain::schema::Violation;
-use converge_domain::{DomainError, ResourceId, Sequence, value_flow};
+use converge_domain::{DomainError, ResourceId, ResourceRef, Sequence, value_flow};
 use converge_event_store::{ExecuteError, StoreError};
 use std::sync::Arc;
 use std::time::Duration;
@@ -83,12 +83,25 @@ impl Shared {
             self.run_pass(id);
             return Ok(());
         }
+        let now = self.core.now();
+        if state.dropped.as_ref().and_then(|mark| mark.kept_until).is_some_and(|until| until <= now) {
+            self.execute(id, ResourceCommand::EndGrace { at: now }, touch).await;
+            return Ok(());
+        }
         // It was given its edge after the delete had walked by: the delete has to take it too, or both wait for ever.
         let going =
             state.edges.iter().map(|edge| edge.upstream).filter(|upstream| {
                 upstreams.get(upstream).is_some_and(|upstream| upstream.deletion.is_some())
             });
         self.queue.push(going.map(|upstream| (upstream, Touch::CASCADE_AGAIN)));
+        if !state.conflicts.is_empty()
+            && !state.composition_is_behind()
+            && self.a_name_is_free(&state).await?
+        {
+            let reason = "the name of a child that another held is free".to_owned();
+            self.execute(id, ResourceCommand::RequestRecompose { reason }, touch).await;
+            return Ok(());
+        }
         let facts = upstream_facts(&state, upstreams);
         let children = self.children_fact(id, &state).await?;
         let has_upstreams =
@@ -100,6 +113,15 @@ impl Shared {
             self.propagate(id);
         }
         Ok(())
+    }
+
+    /// Whether a child that somebody else held could be made now.
+    async fn a_name_is_free(&self, composer: &ResourceState) -> Result<bool, StoreError> {
+        let names: Vec<ResourceRef> =
+            composer.conflicts.iter().map(|conflict| conflict.child.clone()).collect();
+        let held = self.core.store.names(&names).await?;
+        // The holder may be another one by now, which is a conflict as good as the first.
+        Ok(names.iter().any(|name| !held.iter().any(|(taken, _)| taken == name)))
     }
 
     async fn decide(
@@ -161,8 +183,13 @@ impl Shared {
         let witness = if summary.dropped.is_empty() { summary.open } else { None };
         self.queue.note_witness(id, witness);
         // Only what the live generation dropped goes: one that is to be composed again may want them back.
-        if !summary.dropped.is_empty() && !state.work_is_behind() && !state.composition_is_behind() {
-            self.prune(&summary.dropped).await?;
+        if !state.work_is_behind() && !state.composition_is_behind() {
+            if !summary.dropped.is_empty() || !state.prune_pending.is_empty() {
+                self.prune(state, &summary.dropped).await?;
+            }
+            if summary.dropped.is_empty() {
+                self.collect_unlisted_configs(state).await?;
+            }
         }
         // The digest is read after the summary. A child that opens in between fails the guard; one that changes
         // its status without opening wakes this resource again.
@@ -170,7 +197,9 @@ impl Shared {
             Some(_) => None,
             None => Some(self.core.store.children_digest(id).await?.1),
         };
-        Ok(Some(ChildrenFact { open: summary.open, impaired: summary.impaired, digest }))
+        let entry = self.core.registry.kind(&state.kind_ref());
+        let recompose = entry.and_then(|entry| entry.manifest.knobs.recompose_on_children).unwrap_or(false);
+        Ok(Some(ChildrenFact { open: summary.open, impaired: summary.impaired, digest, recompose }))
     }
 
     async fn evaluate_deleting(

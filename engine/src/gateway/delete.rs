@@ -24,7 +24,7 @@ impl EngineGateway {
         if !already {
             self.refuse_live_dependents(&target, &state).await?;
         }
-        let command = ResourceCommand::RequestDeletion { at: self.core.now() };
+        let command = ResourceCommand::RequestDeletion { by_name: true, at: self.core.now() };
         let group = CommandGroup {
             command_id: context.command_id,
             metadata: metadata(context),

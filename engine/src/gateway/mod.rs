@@ -1,5 +1,6 @@
 //! The engine's front door: applies, deletes and questions, checked before anything is stored.
 
+mod act;
 mod apply;
 mod check;
 mod delete;
@@ -77,8 +78,8 @@ impl Gateway for EngineGateway {
         Ok(answer)
     }
 
-    async fn act(&self, _: ActRequest, _: RequestContext) -> Result<ActAnswer, GatewayError> {
-        Err(GatewayError::Unavailable("not built yet".to_owned()))
+    async fn act(&self, request: ActRequest, context: RequestContext) -> Result<ActAnswer, GatewayError> {
+        self.act_on(request, &context).await
     }
 
     async fn resource(&self, target: &ResourceRef) -> Result<Option<Arc<ResourceState>>, GatewayError> {
@@ -98,6 +99,15 @@ fn metadata(context: &RequestContext) -> Arc<Metadata> {
         metadata.insert("correlation_id".to_owned(), context.request_id.clone());
     }
     Arc::new(metadata)
+}
+
+/// The same, with what the operator said about it.
+fn metadata_of(context: &RequestContext, reason: &str) -> Arc<Metadata> {
+    let mut metadata = metadata(context);
+    if !reason.is_empty() {
+        Arc::make_mut(&mut metadata).insert("reason".to_owned(), reason.to_owned());
+    }
+    metadata
 }
 
 fn unavailable(error: StoreError) -> GatewayError {

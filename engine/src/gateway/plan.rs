@@ -63,6 +63,7 @@ pub(super) async fn plan(
                 config.name.clone(),
                 AnyCommand::ProviderConfig(ProviderConfigCommand::Declare {
                     document: Box::new(config.clone()),
+                    owner: None,
                     at,
                 }),
             ),
@@ -197,6 +198,7 @@ fn declare(
             upstream: *upstream,
             upstream_ref: dependency.target.clone(),
             values: dependency.values.clone(),
+            conflicted: false,
         });
     }
     let id = ids[&reference];

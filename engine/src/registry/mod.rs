@@ -10,9 +10,9 @@ use converge_domain::document::ProviderConfigDocument;
 use converge_domain::kind::Manifest;
 use converge_domain::provider_config::ProviderConfigState;
 use converge_domain::schema::CompiledSchema;
-use converge_domain::{AggregateType, AnyState, KindRef};
+use converge_domain::{AggregateId, AggregateType, AnyState, KindRef, ResourceId, named};
 use converge_event_store::{Store, StoreError};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, PoisonError, RwLock};
 
 /// A kind version, ready for use.
@@ -28,6 +28,8 @@ pub struct KindEntry {
 #[derive(Clone)]
 pub struct ConfigEntry {
     pub document: Arc<ProviderConfigDocument>,
+    /// The composer that made it; None: a user.
+    pub owner: Option<ResourceId>,
     pub snapshot: ProviderConfigSnapshot,
 }
 
@@ -142,6 +144,28 @@ impl Registry {
         self.inner.read().unwrap_or_else(PoisonError::into_inner).configs.get(name).cloned()
     }
 
+    /// The name of the config of that id, as of the last reload.
+    pub(crate) fn config_name(&self, id: AggregateId) -> Option<String> {
+        let inner = self.inner.read().unwrap_or_else(PoisonError::into_inner);
+        let is_it = |name: &&String| named(AggregateType::ProviderConfig.as_str(), name) == id.0;
+        inner.configs.keys().find(is_it).cloned()
+    }
+
+    /// Names of the configs that a composer made, in order.
+    pub(crate) fn configs_of(&self, composer: ResourceId) -> Vec<String> {
+        let inner = self.inner.read().unwrap_or_else(PoisonError::into_inner);
+        let owned = inner.configs.values().filter(|entry| entry.owner == Some(composer));
+        let mut names: Vec<String> = owned.map(|entry| entry.document.name.clone()).collect();
+        names.sort_unstable();
+        names
+    }
+
+    /// The composers that made configs.
+    pub(crate) fn config_owners(&self) -> HashSet<ResourceId> {
+        let inner = self.inner.read().unwrap_or_else(PoisonError::into_inner);
+        inner.configs.values().filter_map(|entry| entry.owner).collect()
+    }
+
     /// The kind's default config.
     pub fn default_config(&self, kind: &KindRef) -> Option<ConfigEntry> {
         let inner = self.inner.read().unwrap_or_else(PoisonError::into_inner);
@@ -172,6 +196,7 @@ fn config_entry(state: &ProviderConfigState) -> Option<ConfigEntry> {
             data: Bytes::from(data),
             version: state.sequence,
         },
+        owner: state.owner,
         document,
     })
 }

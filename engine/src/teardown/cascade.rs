@@ -47,7 +47,9 @@ impl Shared {
 
     async fn mark(&self, ids: &[ResourceId]) -> Result<(), StoreError> {
         let at = self.core().now();
-        let marks = ids.iter().map(|id| self.core().execute(*id, ResourceCommand::RequestDeletion { at }));
+        let marks = ids
+            .iter()
+            .map(|id| self.core().execute(*id, ResourceCommand::RequestDeletion { by_name: false, at }));
         for (id, result) in ids.iter().zip(futures::future::join_all(marks).await) {
             match result {
                 Ok(_) => {}

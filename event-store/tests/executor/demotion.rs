@@ -21,7 +21,8 @@ async fn settle(store: &Arc<dyn Store>, id: AggregateId, ancestors: Vec<Resource
 }
 
 fn request_deletion(ids: &[AggregateId]) -> CommandGroup {
-    let command = || AnyCommand::Resource(ResourceCommand::RequestDeletion { at: Timestamp(1) });
+    let command =
+        || AnyCommand::Resource(ResourceCommand::RequestDeletion { by_name: true, at: Timestamp(1) });
     let address = |id| Address { aggregate_type: AggregateType::Resource, id };
     CommandGroup {
         command_id: None,

@@ -107,24 +107,6 @@ async fn followers_that_fell_behind_are_handed_the_same_pages() {
 }
 
 #[tokio::test]
-async fn what_this_process_appended_comes_with_the_state_before_it() {
-    let (_, store) = memory();
-    let log = log(&store).await;
-    let resource = id();
-    let mut follower = log.tail().follow(Position(0));
-    let mut before = Vec::new();
-    for n in 1..=2 {
-        log.execute(group(vec![(resource, declare("a", n))])).await.unwrap();
-        for event in follower.next().await.unwrap().iter() {
-            before.push(event.before.0.as_ref().map(|state| state.sequence));
-        }
-    }
-    assert_eq!(before, [Some(0), Some(1)]);
-    // Read back, an event stands for itself and equals what was heard.
-    assert!(store.read(Position(0), 10).await.unwrap().iter().all(|event| event.before.0.is_none()));
-}
-
-#[tokio::test]
 async fn other_processes_are_found_by_the_poll_when_nothing_is_heard() {
     let (_, store) = memory();
     let config = LogConfig { poll_interval: Duration::from_millis(20), ..LogConfig::default() };

@@ -185,7 +185,7 @@ pub fn declare(name: &str, spec: u64) -> AnyCommand {
 }
 
 pub fn delete() -> AnyCommand {
-    AnyCommand::ProviderConfig(ProviderConfigCommand::Delete { at: Timestamp(2) })
+    AnyCommand::ProviderConfig(ProviderConfigCommand::Delete { owner: None, at: Timestamp(2) })
 }
 
 pub fn group(steps: Vec<(AggregateId, AnyCommand)>) -> CommandGroup {

@@ -91,6 +91,7 @@ const fn reaction_word(reaction: Reaction) -> &'static str {
         Reaction::Compose => "compose",
         Reaction::Rollup => "rollup",
         Reaction::Teardown => "teardown",
+        Reaction::Observe => "observe",
     }
 }
 

@@ -65,13 +65,15 @@ fn changed<R: PartialEq>(before: Option<R>, after: Option<R>) -> Option<Option<R
     (before != after).then_some(after)
 }
 
-/// Upstreams of a live resource, each once.
+/// Upstreams of a live resource and the names it waits for, each once: an edge to a name is how whoever takes or frees the
+/// name finds those who wait.
 fn upstreams(state: &ResourceState) -> Vec<ResourceId> {
     if !state.exists() {
         return vec![];
     }
     let mut seen = HashSet::new();
-    state.edges.iter().map(|edge| edge.upstream).filter(|id| seen.insert(*id)).collect()
+    let upstreams = state.edges.iter().map(|edge| edge.upstream);
+    upstreams.chain(state.awaited_names()).filter(|id| seen.insert(*id)).collect()
 }
 
 fn difference(these: &[ResourceId], those: &[ResourceId]) -> Vec<ResourceId> {
@@ -86,7 +88,11 @@ fn child_row(state: &ResourceState) -> Option<ChildRow> {
         Standing::Open => ChildMark::Open,
         Standing::Impaired => ChildMark::Impaired,
         // One that is kept is nobody's business until it is wanted again or deleted by name.
-        Standing::LeftOut if state.dropped.as_ref().is_some_and(|mark| !mark.kept) => ChildMark::Dropped,
+        Standing::LeftOut
+            if state.quarantine.is_none() && state.dropped.as_ref().is_some_and(|mark| !mark.kept) =>
+        {
+            ChildMark::Dropped
+        }
         Standing::LeftOut | Standing::AllReady => return None,
     };
     Some(ChildRow { parent: state.id().owner().unwrap_or(ResourceId(Uuid::nil())), mark })
@@ -101,7 +107,8 @@ fn queue_row(state: &ResourceState) -> Option<QueueRow> {
     })
 }
 
-/// What time alone will change: a retry that falls due, or an unfinished pass that some process must finish.
+/// What time alone will change: a retry that falls due, the end of a grace window, or an unfinished pass that some process
+/// must finish.
 fn timer_row(state: &ResourceState) -> Option<TimerRow> {
     if !state.exists() {
         return None;
@@ -109,6 +116,9 @@ fn timer_row(state: &ResourceState) -> Option<TimerRow> {
     let id = state.id().id;
     if state.pass.is_some() {
         return Some(TimerRow { id, due_at: state.updated_at });
+    }
+    if let Some(due_at) = state.dropped.as_ref().and_then(|mark| mark.kept_until) {
+        return state.deletion.is_none().then_some(TimerRow { id, due_at });
     }
     let due_at: Timestamp = state.retry_at?;
     state.due().map(|_| TimerRow { id, due_at })

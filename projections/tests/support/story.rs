@@ -139,7 +139,16 @@ impl Story {
 
     pub fn delete(&mut self, id: ResourceId) -> Position {
         let (at, owner) = (self.now(), self.ancestors[&id].first().copied());
-        self.tell(id, ResourceEvent::Deleted(Deleted { owner, upstreams: Vec::new(), wanted: false, at }))
+        self.tell(
+            id,
+            ResourceEvent::Deleted(Deleted {
+                owner,
+                upstreams: Vec::new(),
+                reference: None,
+                wanted: false,
+                at,
+            }),
+        )
     }
 }
 

@@ -1,6 +1,6 @@
 //! Claims: taking, giving back, and moving one to another broker's session.
 
-use crate::ids::{ClaimId, Epoch, SessionId, Timestamp};
+use crate::ids::{ClaimId, Epoch, Round, SessionId, Timestamp};
 use crate::resource::{Claim, ClaimTask, Reaction, ResourceError, ResourceEvent, ResourceState};
 
 pub(super) fn claim(state: &ResourceState, task: ClaimTask) -> Result<Vec<ResourceEvent>, ResourceError> {
@@ -14,7 +14,11 @@ pub(super) fn claim(state: &ResourceState, task: ClaimTask) -> Result<Vec<Resour
         claim_id: task.claim_id,
         reaction,
         generation: state.generation,
-        round: if reaction == Reaction::Compose { state.compose_round } else { state.round },
+        round: match reaction {
+            Reaction::Compose => state.compose_round,
+            Reaction::Observe => Round(state.resync),
+            Reaction::Work | Reaction::Rollup | Reaction::Teardown => state.round,
+        },
         subtree_digest: (reaction == Reaction::Rollup)
             .then(|| state.subtree_digest.clone().unwrap_or_default()),
         // Several finalizers are stripped in reverse manifest order.

@@ -1,16 +1,27 @@
 //! The two ends of a composition pass, and the drop mark on a child.
 
 use crate::ids::{PassId, ResourceId, Timestamp};
-use crate::resource::{Reaction, ResourceError, ResourceEvent, ResourceState};
+use crate::resource::{
+    CompletePass, Composed, PendingPrune, Reaction, ResourceError, ResourceEvent, ResourceState,
+};
 
 pub(super) fn complete(
     state: &ResourceState,
-    pass_id: PassId,
-    [created, changed, dropped]: [u64; 3],
-    at: Timestamp,
+    complete: CompletePass,
 ) -> Result<Vec<ResourceEvent>, ResourceError> {
+    let CompletePass { pass_id, created, changed, dropped, conflicts, held, sample, configs, at } = complete;
     in_pass(state, pass_id)?;
-    Ok(vec![ResourceEvent::Composed { pass_id, created, changed, dropped, at }])
+    Ok(vec![ResourceEvent::Composed(Composed {
+        pass_id,
+        created,
+        changed,
+        dropped,
+        conflicts,
+        held,
+        sample,
+        configs,
+        at,
+    })])
 }
 
 pub(super) fn abandon(
@@ -28,7 +39,7 @@ pub(super) fn drop_child(
     composer: ResourceId,
     pass_id: PassId,
     former_dependents: Vec<ResourceId>,
-    kept: bool,
+    kept_until: Option<Timestamp>,
     at: Timestamp,
 ) -> Result<Vec<ResourceEvent>, ResourceError> {
     match state.id().owner() {
@@ -36,10 +47,33 @@ pub(super) fn drop_child(
         None => return Err(ResourceError::UserDeclared),
         _ => {}
     }
-    if state.deletion.is_some() || state.dropped.is_some() {
+    // A quarantined child is never swept: its composer looks at it again when it is released.
+    if state.deletion.is_some() || state.dropped.is_some() || state.quarantine.is_some() {
         return Ok(vec![]);
     }
-    Ok(vec![ResourceEvent::Dropped { pass_id, former_dependents, kept, at }])
+    let kept = kept_until.is_some();
+    Ok(vec![ResourceEvent::Dropped { pass_id, former_dependents, kept, kept_until, at }])
+}
+
+/// Time alone moves no phase: the end of a grace window is a fact.
+pub(super) fn end_grace(state: &ResourceState, at: Timestamp) -> Vec<ResourceEvent> {
+    let over = state.dropped.as_ref().and_then(|mark| mark.kept_until).is_some_and(|until| until <= at);
+    if over && state.deletion.is_none() && state.quarantine.is_none() {
+        vec![ResourceEvent::GraceEnded { at }]
+    } else {
+        vec![]
+    }
+}
+
+pub(super) fn note_pending(
+    state: &ResourceState,
+    pending: Vec<PendingPrune>,
+    at: Timestamp,
+) -> Vec<ResourceEvent> {
+    if state.deletion.is_some() || state.prune_pending == pending {
+        return vec![];
+    }
+    vec![ResourceEvent::PrunePendingChanged { pending, at }]
 }
 
 fn in_pass(state: &ResourceState, pass_id: PassId) -> Result<(), ResourceError> {

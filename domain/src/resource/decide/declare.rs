@@ -21,7 +21,8 @@ pub(super) fn declare(state: &ResourceState, wanted: Declare) -> Result<Vec<Reso
         return Err(ResourceError::Deleting);
     }
     let mut events = Vec::new();
-    if let (Some(composer), Some(_)) = (&wanted.composer, &state.dropped) {
+    // A quarantined child is not adopted again either; its composer runs anew when it is released.
+    if let (Some(composer), Some(_), None) = (&wanted.composer, &state.dropped, &state.quarantine) {
         owned_by(state, composer)?;
         events.push(ResourceEvent::Readopted { pass_id: composer.pass_id, at: wanted.at });
     }

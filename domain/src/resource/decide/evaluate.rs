@@ -9,7 +9,7 @@ use super::delete;
 use crate::ids::{Sequence, Timestamp};
 use crate::json;
 use crate::resource::{
-    ChildrenFact, Evaluate, Gate, HeldBy, Input, ResourceError, ResourceEvent, ResourceState, Standing,
+    ChildrenFact, Edge, Evaluate, Gate, HeldBy, Input, ResourceError, ResourceEvent, ResourceState, Standing,
     SubtreeChanged, Unresolved, UpstreamFact, UpstreamsEvaluated,
 };
 use crate::value_flow;
@@ -22,6 +22,10 @@ pub(super) fn evaluate(state: &ResourceState, facts: &Evaluate) -> Result<Vec<Re
     if state.dropped.is_some() {
         return Ok(vec![]);
     }
+    // A hard freeze: nothing flows in, and its children's news wait for its release.
+    if state.quarantine.is_some() {
+        return Ok(vec![]);
+    }
     let mut events = Vec::new();
     let evaluated = upstreams(state, &facts.upstreams, facts.at);
     events.extend(rejected(state, evaluated.as_ref(), facts));
@@ -30,6 +34,7 @@ pub(super) fn evaluate(state: &ResourceState, facts: &Evaluate) -> Result<Vec<Re
     }
     if let Some(children) = &facts.children {
         events.extend(subtree(state, children, facts.at));
+        events.extend(recompose(state, children));
     }
     Ok(events)
 }
@@ -90,7 +95,7 @@ fn upstreams(state: &ResourceState, facts: &[UpstreamFact], at: Timestamp) -> Op
     // The gate holds new runs only: one that has nothing to run keeps whatever gate it had.
     let behind = state.work_is_behind() || state.composition_is_behind();
     let will_run = spec_moves || !plan.unresolved.is_empty() || (behind && !state.has_failed());
-    let (wanted_gate, held_by) = gate(facts, state.id().owner().is_some(), !plan.unresolved.is_empty());
+    let (wanted_gate, held_by) = gate(state, facts, !plan.unresolved.is_empty());
     let (gate, held_by) = if will_run { (wanted_gate, held_by) } else { (state.gate, vec![]) };
 
     let changed =
@@ -128,13 +133,19 @@ fn is_new_value(state: &ResourceState, new: &Input) -> bool {
 }
 
 /// The gate that upstreams and flows call for, and the upstreams whose movement would change it.
-fn gate(facts: &[UpstreamFact], owned: bool, unresolved: bool) -> (Gate, Vec<(crate::ids::ResourceId, u64)>) {
-    let not_ready = || facts.iter().filter(|fact| !fact.ready);
-    let held_by = not_ready().map(|fact| (fact.id, fact.sequence.0)).collect();
-    // A composed child's upstream is a sibling: where it is missing, its composer is about to make it.
-    let comes = |fact: &UpstreamFact| owned && fact.sequence == Sequence(0);
+fn gate(
+    state: &ResourceState,
+    facts: &[UpstreamFact],
+    unresolved: bool,
+) -> (Gate, Vec<(crate::ids::ResourceId, u64)>) {
+    let not_ready = || state.edges.iter().zip(facts).filter(|(_, fact)| !fact.ready);
+    let held_by = not_ready().map(|(_, fact)| (fact.id, fact.sequence.0)).collect();
+    // A composed child's upstream is a sibling: where it is missing, its composer is about to make it, unless somebody else
+    // holds its name.
+    let owned = state.id().owner().is_some();
+    let comes = |edge: &Edge, fact: &UpstreamFact| owned && fact.sequence == Sequence(0) && !edge.conflicted;
     // One upstream that still moves may yet change everything: waiting wins over blocked.
-    if not_ready().any(|fact| fact.standing == Standing::Open || comes(fact)) {
+    if not_ready().any(|(edge, fact)| fact.standing == Standing::Open || comes(edge, fact)) {
         (Gate::Waiting, held_by)
     } else if not_ready().next().is_some() {
         (Gate::Blocked, held_by)
@@ -153,6 +164,8 @@ fn subtree(state: &ResourceState, children: &ChildrenFact, at: Timestamp) -> Opt
     let (subtree, culprit) = match (children.open, children.impaired) {
         (Some(open), _) => (Standing::Open, Some(open)),
         (None, Some(impaired)) => (Standing::Impaired, Some(impaired)),
+        // A child that somebody else holds is missing from the subtree.
+        (None, None) if !state.conflicts.is_empty() => (Standing::Impaired, None),
         (None, None) => (Standing::AllReady, None),
     };
     let unchanged = if subtree == Standing::Open {
@@ -165,4 +178,16 @@ fn subtree(state: &ResourceState, children: &ChildrenFact, at: Timestamp) -> Opt
     }
     let digest = if subtree == Standing::Open { None } else { children.digest.clone() };
     Some(ResourceEvent::SubtreeChanged(SubtreeChanged { subtree, culprit, digest, at }))
+}
+
+/// The children's statuses are a reason to compose again, once for each settled set of them that it did not see yet. It ends when
+/// a composition leaves the children as they are: then they settle with the digest they had.
+fn recompose(state: &ResourceState, children: &ChildrenFact) -> Option<ResourceEvent> {
+    let settled = children.open.is_none() && state.pass.is_none() && !state.composition_is_behind();
+    let digest =
+        children.digest.as_ref().filter(|_| children.recompose && settled && state.shape.composes)?;
+    (state.recomposed_digest.as_ref() != Some(digest)).then(|| ResourceEvent::RecomposeRequested {
+        reason: "its children changed".to_owned(),
+        digest: Some(digest.clone()),
+    })
 }

@@ -5,6 +5,7 @@ mod compose;
 mod declare;
 mod delete;
 mod evaluate;
+mod operator;
 mod outcome;
 
 use super::{Evaluate, ResourceCommand, ResourceError, ResourceEvent, ResourceState, SubtreeChanged};
@@ -38,12 +39,10 @@ pub(super) fn decide(
         ResourceCommand::MoveClaim { epoch, claim_id, session } => {
             claim::move_to(state, epoch, claim_id, session)
         }
-        ResourceCommand::CompletePass { pass_id, created, changed, dropped, at } => {
-            compose::complete(state, pass_id, [created, changed, dropped], at)
-        }
+        ResourceCommand::CompletePass(complete) => compose::complete(state, *complete),
         ResourceCommand::AbandonPass { pass_id, reason, at } => compose::abandon(state, pass_id, reason, at),
-        ResourceCommand::Drop { composer, pass_id, former_dependents, kept, at } => {
-            compose::drop_child(state, composer, pass_id, former_dependents, kept, at)
+        ResourceCommand::Drop { composer, pass_id, former_dependents, kept_until, at } => {
+            compose::drop_child(state, composer, pass_id, former_dependents, kept_until, at)
         }
         ResourceCommand::ConfirmPropagated { outward } => {
             // A status that changed again since the dependents were read is still owed to them.
@@ -62,9 +61,18 @@ pub(super) fn decide(
         }),
         ResourceCommand::RequestRecompose { reason } => {
             let needed = state.shape.composes && state.deletion.is_none() && compose::covers_now(state);
-            Ok(if needed { vec![ResourceEvent::RecomposeRequested { reason }] } else { vec![] })
+            Ok(if needed { vec![ResourceEvent::RecomposeRequested { reason, digest: None }] } else { vec![] })
         }
         ResourceCommand::RemoveDropped { at } => Ok(delete::remove_dropped(state, at)),
-        ResourceCommand::RequestDeletion { at } => delete::request(state, at),
+        ResourceCommand::RequestDeletion { by_name, at } => delete::request(state, by_name, at),
+        ResourceCommand::EndGrace { at } => Ok(compose::end_grace(state, at)),
+        ResourceCommand::Quarantine { reason, at } => operator::quarantine(state, reason, at),
+        ResourceCommand::Release { reason, at } => Ok(operator::release(state, reason, at)),
+        ResourceCommand::Resync { recomposes, reason, at } => operator::resync(state, recomposes, reason, at),
+        ResourceCommand::NotePrunePending { pending, at } => Ok(compose::note_pending(state, pending, at)),
+        ResourceCommand::ConfirmPrune { digest, reason, at } => {
+            operator::confirm_prune(state, digest, reason, at)
+        }
+        ResourceCommand::Abandon { reason, at } => operator::abandon(state, reason, at),
     }
 }

@@ -3,7 +3,7 @@
 use super::delete;
 use crate::backoff;
 use crate::resource::{
-    AttemptFailed, Claim, CompositionAccepted, Condition, ConditionStatus, Outcome, Pass, Reaction,
+    AttemptFailed, Claim, CompositionAccepted, Condition, ConditionStatus, Observed, Outcome, Pass, Reaction,
     RecordOutcome, ResourceEvent, ResourceState, Succeeded, Worked,
 };
 
@@ -79,6 +79,23 @@ fn success(
         Reaction::Compose => {
             let message = "the composer answered without a composition".to_owned();
             vec![failure(state, claim, message, true, None, retry, at)]
+        }
+        Reaction::Observe => {
+            let healthy = succeeded.healthy.unwrap_or(true) && !says_unready(succeeded.conditions.as_deref());
+            // Small where nothing changed, as it mostly is.
+            let status = succeeded.status.filter(|seen| {
+                state.status_own.as_ref().is_none_or(|known| !crate::json::equal(known, seen))
+            });
+            let conditions = succeeded.conditions.filter(|seen| *seen != state.conditions_own);
+            vec![ResourceEvent::Observed(Observed {
+                epoch: claim.epoch,
+                number: claim.round.0,
+                status,
+                conditions,
+                healthy,
+                changed: succeeded.changed,
+                at,
+            })]
         }
         Reaction::Rollup => vec![ResourceEvent::RolledUp {
             epoch: claim.epoch,

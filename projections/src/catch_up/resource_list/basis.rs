@@ -10,7 +10,7 @@
 //! until somebody has decided on which side of the line it is.
 
 use converge_domain::resource::{
-    Deletion, DroppedChild, Identity, Input, Pass, ResourceState, Shape, Standing, Unresolved,
+    Deletion, DroppedChild, Identity, Input, Pass, Quarantine, ResourceState, Shape, Standing, Unresolved,
 };
 use converge_domain::{Generation, ResourceId, ResourceRef, Round, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -68,6 +68,8 @@ pub struct Basis {
     dropped: Option<bool>,
     #[serde(skip_serializing_if = "is_usual")]
     deleting: bool,
+    #[serde(skip_serializing_if = "is_usual")]
+    quarantined: bool,
 }
 
 fn is_usual<T: Default + PartialEq>(value: &T) -> bool {
@@ -98,6 +100,7 @@ impl Basis {
             rollup_failed,
             dropped,
             deletion,
+            quarantine,
             // Stored in columns.
             identity: _,
             labels: _,
@@ -119,6 +122,17 @@ impl Basis {
             due_since: _,
             last_failure: _,
             culprit: _,
+            resync: _,
+            resynced: _,
+            conflicts: _,
+            prune_held: _,
+            prune_confirmed: _,
+            prune_pending: _,
+            configs: _,
+            same_input: _,
+            unstable_passes: _,
+            unstable_child: _,
+            recomposed_digest: _,
             propagation_owed: _,
             finalizers: _,
             status_own: _,
@@ -158,6 +172,7 @@ impl Basis {
             rollup_failed: *rollup_failed,
             dropped: dropped.as_ref().map(|dropped| dropped.kept),
             deleting: deletion.is_some(),
+            quarantined: quarantine.is_some(),
         }
     }
 
@@ -182,7 +197,7 @@ impl Basis {
                 works: self.works,
                 composes: self.composes,
                 rolls_up: self.rolls_up,
-                finalizers: Vec::new(),
+                ..Shape::default()
             }),
             inputs: self.inputs.iter().map(flow).collect(),
             unresolved: if self.unresolved { vec![some_flow] } else { Vec::new() },
@@ -201,7 +216,12 @@ impl Basis {
             rollup_owed: self.rollup_owed,
             rollup_quiet: self.rollup_quiet,
             rollup_failed: self.rollup_failed,
-            dropped: self.dropped.map(|kept| DroppedChild { former_dependents: Vec::new(), kept }),
+            dropped: self.dropped.map(|kept| DroppedChild {
+                former_dependents: Vec::new(),
+                kept,
+                kept_until: None,
+            }),
+            quarantine: self.quarantined.then(|| Quarantine { reason: String::new(), since: Timestamp(0) }),
             deletion: self.deleting.then_some(Deletion { requested_at: Timestamp(0), open: false }),
             ..ResourceState::default()
         }

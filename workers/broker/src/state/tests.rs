@@ -100,6 +100,7 @@ fn task(kind: &str) -> Task {
         provider: kind.to_owned(),
         name: "n".to_owned(),
         reaction: Reaction::Work,
+        observes: false,
         reaction_name: "work".to_owned(),
         finalizer: None,
         generation: Generation(1),

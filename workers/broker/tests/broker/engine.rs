@@ -285,6 +285,7 @@ pub fn task(kind: &str, name: &str) -> Task {
         provider: kind.to_owned(),
         name: name.to_owned(),
         reaction: Reaction::Work,
+        observes: false,
         reaction_name: "work".to_owned(),
         finalizer: None,
         generation: Generation(1),

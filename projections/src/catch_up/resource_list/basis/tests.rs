@@ -2,8 +2,9 @@
 
 use super::Basis;
 use converge_domain::resource::{
-    AttemptFailed, CompositionAccepted, Configured, Created, Edge, FieldFlow, Gate, Input, Pass, Reaction,
-    ResourceEvent, ResourceState, Shape, Standing, SubtreeChanged, Unresolved, UpstreamsEvaluated, Worked,
+    AttemptFailed, Composed, CompositionAccepted, Configured, Created, Edge, FieldFlow, Gate, Input,
+    Observed, Pass, Reaction, ResourceEvent, ResourceState, ResyncRequested, Shape, Standing, SubtreeChanged,
+    Unresolved, UpstreamsEvaluated, Worked,
 };
 use converge_domain::{ClaimId, Epoch, Generation, PassId, ResourceId, ResourceRef, Round, Timestamp};
 use cqrs_es::Aggregate;
@@ -57,6 +58,7 @@ fn edges(dice: &mut Dice) -> Vec<Edge> {
         upstream: ResourceId(Uuid::from_u128(u128::from(10 + n))),
         upstream_ref: ResourceRef::new("up", "stream"),
         values: vec![FieldFlow { dependent_field: format!("/f{n}"), source_field: "/s".to_owned() }],
+        conflicted: false,
     };
     (0..dice.below(3)).map(edge).collect()
 }
@@ -88,7 +90,7 @@ fn event(dice: &mut Dice, state: &ResourceState) -> ResourceEvent {
     let (round, digest) = (Round(state.compose_round.0), format!("digest{}", dice.below(2)));
     let standing = [Standing::AllReady, Standing::Impaired, Standing::Open][dice.below(3) as usize];
     let pass_id = PassId(Uuid::from_u128(3));
-    match dice.below(19) {
+    match dice.below(23) {
         0..=2 => ResourceEvent::Worked(Worked {
             epoch: EPOCH,
             generation: state.generation,
@@ -124,8 +126,13 @@ fn event(dice: &mut Dice, state: &ResourceState) -> ResourceEvent {
         6 => ResourceEvent::InputsRejected { generation, message: "no".to_owned(), at: AT },
         7 => ResourceEvent::AttemptFailed(AttemptFailed {
             epoch: EPOCH,
-            reaction: [Reaction::Work, Reaction::Compose, Reaction::Rollup, Reaction::Teardown]
-                [dice.below(4) as usize],
+            reaction: [
+                Reaction::Work,
+                Reaction::Compose,
+                Reaction::Rollup,
+                Reaction::Teardown,
+                Reaction::Observe,
+            ][dice.below(5) as usize],
             generation,
             message: "no".to_owned(),
             terminal: dice.coin(),
@@ -149,7 +156,17 @@ fn event(dice: &mut Dice, state: &ResourceState) -> ResourceEvent {
             conditions: None,
             at: AT,
         }),
-        10 | 11 => ResourceEvent::Composed { pass_id, created: 1, changed: 0, dropped: 0, at: AT },
+        10 | 11 => ResourceEvent::Composed(Composed {
+            pass_id,
+            created: 1,
+            changed: 0,
+            dropped: 0,
+            conflicts: Vec::new(),
+            held: None,
+            sample: None,
+            configs: Vec::new(),
+            at: AT,
+        }),
         12 | 13 => ResourceEvent::SubtreeChanged(SubtreeChanged {
             subtree: standing,
             culprit: None,
@@ -157,11 +174,34 @@ fn event(dice: &mut Dice, state: &ResourceState) -> ResourceEvent {
             at: AT,
         }),
         14 | 15 => ResourceEvent::RolledUp { epoch: EPOCH, digest, status: None, conditions: None, at: AT },
-        16 => ResourceEvent::RecomposeRequested { reason: String::new() },
-        17 if dice.coin() => {
-            ResourceEvent::Dropped { pass_id, former_dependents: Vec::new(), kept: dice.coin(), at: AT }
-        }
+        16 => ResourceEvent::RecomposeRequested { reason: String::new(), digest: None },
+        17 if dice.coin() => ResourceEvent::Dropped {
+            pass_id,
+            former_dependents: Vec::new(),
+            kept: dice.coin(),
+            kept_until: None,
+            at: AT,
+        },
         17 => ResourceEvent::Readopted { pass_id, at: AT },
+        18 => ResourceEvent::ResyncRequested(ResyncRequested {
+            number: state.resync + 1,
+            retry: dice.coin(),
+            recompose: dice.coin(),
+            reason: String::new(),
+            at: AT,
+        }),
+        19 => ResourceEvent::Observed(Observed {
+            epoch: EPOCH,
+            number: state.resync,
+            status: None,
+            conditions: None,
+            healthy: dice.coin(),
+            changed: None,
+            at: AT,
+        }),
+        20 if state.quarantine.is_some() => ResourceEvent::Released { reason: String::new(), at: AT },
+        20 => ResourceEvent::Quarantined { reason: String::new(), at: AT },
+        21 => ResourceEvent::GraceEnded { at: AT },
         _ if dice.below(4) == 0 => ResourceEvent::DeletionRequested { at: AT },
         _ => ResourceEvent::Propagated {},
     }
@@ -191,8 +231,8 @@ fn from_a_basis_the_next_phases_follow_as_from_the_whole_state() {
             seen.insert(whole.phase());
         }
     }
-    // The histories go where phases go (nothing quarantines yet).
-    assert_eq!(seen.len(), 6, "{seen:?}");
+    // The histories go where phases go.
+    assert_eq!(seen.len(), 7, "{seen:?}");
 }
 
 #[test]
