@@ -49,18 +49,31 @@ impl EngineGateway {
         }
         let store = &self.core.store;
         if let Some(dependent) = store.dependents(id, None, 1).await?.first() {
-            return Ok(format!(
-                "Waits until {}, which depends on it, is gone.",
-                self.call_name(*dependent).await
-            ));
+            return self.waits_until_gone(*dependent, "depends on it").await;
         }
         if let Some(child) = store.children(id, None, 1).await?.first() {
-            return Ok(format!("Waits until {}, which it owns, is gone.", self.call_name(*child).await));
+            return self.waits_until_gone(*child, "it owns").await;
         }
         if state.last_failure.is_some() {
             return Ok(retrying(state));
         }
         self.why_queued(state).await
+    }
+
+    /// One that no cascade takes is named with what to do about it.
+    async fn waits_until_gone(&self, other: ResourceId, relation: &str) -> Result<String, StoreError> {
+        let state = self.core.resource_now(other).await?;
+        let remedy = match state.as_deref().filter(|state| state.deletion.is_none()) {
+            Some(state) if state.quarantine.is_some() => {
+                "; it is in quarantine: release it, or delete it by name"
+            }
+            Some(state) if state.deletion_protection => {
+                "; it is protected: apply it with `deletion_protection: false`, then delete it"
+            }
+            _ => "",
+        };
+        let name = state.map_or_else(|| other.to_string(), |state| state.id().reference().to_string());
+        Ok(format!("Waits until {name}, which {relation}, is gone{remedy}."))
     }
 
     async fn why_degraded(&self, state: &ResourceState) -> Result<String, StoreError> {

@@ -478,7 +478,12 @@ fn note_shared_rows(before: &Arc<ResourceState>, after: &Arc<ResourceState>, tri
     }
 }
 
+/// Puts a resource's events at `at`, or right behind those of its own that are there already: an owner may be changed twice by one
+/// cause, and its stream keeps the order in which it was decided. Both stay before the cause, and whatever is put before
+/// them later comes before both.
 fn push_events(trial: &mut Trial, at: usize, group: usize, slot: &Slot, events: &[AnyEvent], demotion: bool) {
+    let last = trial.events.iter().rposition(|drafted| drafted.address.id == slot.address.id);
+    let at = last.map_or(at, |last| at.max(last + 1));
     let first = slot.sequence.0 + 1 - events.len() as u64;
     let drafted = (first..).zip(events).map(|(sequence, event)| DraftEvent {
         group,

@@ -2,7 +2,7 @@
 
 use crate::support::{Builder, Projector, id, resource};
 use crate::{log, memory};
-use converge_domain::resource::{Identity, ResourceCommand, ResourceEvent, ResourceState, Standing};
+use converge_domain::resource::{Identity, ResourceCommand, ResourceEvent, ResourceState, Shape, Standing};
 use converge_domain::{
     Address, AggregateId, AggregateType, AnyCommand, AnyEvent, AnyState, Position, ResourceId, Timestamp,
 };
@@ -11,9 +11,13 @@ use std::sync::Arc;
 
 /// A settled, healthy resource under `ancestors`, nearest first, as a head.
 async fn settle(store: &Arc<dyn Store>, id: AggregateId, ancestors: Vec<ResourceId>) {
+    put(store, id, ancestors, ResourceState::default()).await;
+}
+
+/// A healthy resource of one event.
+async fn put(store: &Arc<dyn Store>, id: AggregateId, ancestors: Vec<ResourceId>, state: ResourceState) {
     let identity = Identity { id: resource(id), kind: "vpc".to_owned(), name: id.to_string(), ancestors };
-    let state =
-        ResourceState { identity: Some(Arc::new(identity)), healthy: true, ..ResourceState::default() };
+    let state = ResourceState { identity: Some(Arc::new(identity)), healthy: true, ..state };
     let state = AnyState::Resource(Arc::new(state));
     let address = Address { aggregate_type: AggregateType::Resource, id };
     let (row, _) = Projector.project(address, &AnyState::empty(AggregateType::Resource), &state);
@@ -37,6 +41,43 @@ fn subtree(event: &AnyEvent) -> Option<Standing> {
         AnyEvent::Resource(ResourceEvent::SubtreeChanged(changed)) => Some(changed.subtree),
         _ => None,
     }
+}
+
+#[tokio::test]
+async fn an_owner_that_one_cause_changes_twice_keeps_its_order() {
+    let (_, store) = memory();
+    let (root, owner, leaf) = (id(), id(), id());
+    settle(&store, root, vec![]).await;
+    let composed = ResourceState {
+        shape: Arc::new(Shape { composes: true, ..Shape::default() }),
+        composed: Some(Default::default()),
+        ..ResourceState::default()
+    };
+    put(&store, owner, vec![resource(root)], composed).await;
+    let set_aside = ResourceState {
+        shape: Arc::new(Shape { works: true, ..Shape::default() }),
+        quarantine: Some(Default::default()),
+        ..ResourceState::default()
+    };
+    put(&store, leaf, vec![resource(owner), resource(root)], set_aside).await;
+    let log = log(&store).await;
+    let release = ResourceCommand::Release { reason: String::new(), at: Timestamp(1) };
+    let mut group = request_deletion(&[leaf]);
+    group.steps[0].1 = AnyCommand::Resource(release);
+    log.execute(group).await.unwrap();
+    let events = store.read(Position(3), 10).await.unwrap();
+    let order: Vec<(AggregateId, u64, String)> =
+        events.iter().map(|event| (event.aggregate_id, event.sequence.0, event.event.event_type())).collect();
+    let fact = |id, sequence, name: &str| (id, sequence, name.to_owned());
+    assert_eq!(
+        order,
+        [
+            fact(root, 2, "SubtreeChanged"),
+            fact(owner, 2, "RecomposeRequested"),
+            fact(owner, 3, "SubtreeChanged"),
+            fact(leaf, 2, "Released"),
+        ]
+    );
 }
 
 #[tokio::test]

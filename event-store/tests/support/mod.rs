@@ -180,6 +180,7 @@ pub fn declare(name: &str, spec: u64) -> AnyCommand {
     };
     AnyCommand::ProviderConfig(ProviderConfigCommand::Declare {
         document: Box::new(document),
+        owner: None,
         at: Timestamp(1),
     })
 }
