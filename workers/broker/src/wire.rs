@@ -70,14 +70,14 @@ pub(crate) fn offers(wire: &[v1::Served]) -> Result<Vec<Offer>, Malformed> {
 }
 
 /// The word a reaction has on the wire.
-const fn reaction(task: &Task) -> &'static str {
-    match task.reaction {
+const fn word(reaction: Reaction, observes: bool) -> &'static str {
+    match reaction {
         Reaction::Work => "work",
         Reaction::Compose => "compose",
         Reaction::Rollup => "rollup",
         Reaction::Teardown => "teardown",
         // A kind without a resync reaction is asked by the one that works, which a resync triggers then.
-        Reaction::Observe if task.observes => "observe",
+        Reaction::Observe if observes => "observe",
         Reaction::Observe => "work",
     }
 }
@@ -89,7 +89,7 @@ pub(crate) fn task(task: Task, deadline_ms: u64) -> v1::Task {
         kind: task.kind.kind,
         kind_version: u32::from(task.kind.kind_version),
         name: task.name,
-        reaction: reaction(&task).to_owned(),
+        reaction: word(task.reaction, task.observes).to_owned(),
         trigger: task.reaction.trigger().to_owned(),
         reaction_name: task.reaction_name,
         finalizer: task.finalizer.unwrap_or_default(),

@@ -34,6 +34,7 @@ fn created(dice: &mut Dice) -> ResourceEvent {
         works: dice.coin(),
         composes: dice.coin(),
         rolls_up: dice.coin(),
+        observes: dice.coin(),
         finalizers: vec!["f".to_owned()],
     };
     ResourceEvent::Created(Created {
