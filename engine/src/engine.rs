@@ -14,6 +14,7 @@ use converge_domain::{AggregateId, AggregateType, AnyCommand, CommandId, Session
 use converge_event_store::clock::Clock;
 use converge_event_store::{CommandGroup, Committed, ExecuteError, Log, Metadata, Store, StoreError};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -62,6 +63,8 @@ pub(crate) struct Core {
     pub served: Served,
     pub outlines: Outlines,
     pub room: Room,
+    /// Somebody waits for a name, as far as this process has seen: only then is it worth asking who, whenever one is taken or freed.
+    names_awaited: AtomicBool,
 }
 
 /// A running engine.
@@ -97,6 +100,7 @@ impl Engine {
             served: Served::default(),
             outlines: Outlines::default(),
             room: Room::default(),
+            names_awaited: AtomicBool::new(false),
         });
 
         let membership = membership::join(&core, &tracker, stop.clone()).await?;
@@ -151,6 +155,16 @@ impl Core {
     /// Whether this process evaluates, composes and expires.
     pub fn runs_control(&self) -> bool {
         self.config.role != "broker"
+    }
+
+    /// From now on this process asks who waits for a name.
+    pub fn await_names(&self) {
+        self.names_awaited.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether anybody may wait for a name.
+    pub fn names_are_awaited(&self) -> bool {
+        self.names_awaited.load(Ordering::SeqCst)
     }
 
     /// The database's time, without asking it.

@@ -12,6 +12,7 @@ mod evaluate;
 mod gateway;
 pub mod gateway_api;
 mod membership;
+mod names;
 mod registry;
 mod resources;
 mod served;

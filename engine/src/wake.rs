@@ -56,6 +56,7 @@ impl Wakers {
                 AnyEvent::Resource(event) => {
                     let id = ResourceId(stored.aggregate_id.0);
                     touch(id, event, &mut touches);
+                    touches.extend(self.who_waits_for(event));
                     if self.note_time(id, event) {
                         claimable.push(id);
                     }
@@ -94,6 +95,25 @@ impl Wakers {
         if everything_claimable {
             self.dispatcher.may_claim_all();
         }
+    }
+
+    /// Those who wait for the name that was taken or freed by `event`. (A composer's children take names that nobody may wait for.)
+    fn who_waits_for(&self, event: &ResourceEvent) -> Option<(ResourceId, Touch)> {
+        // Seen in the order of the log, so whoever waited before this event has been noticed.
+        if event_awaits_names(event) {
+            self.core.await_names();
+        }
+        if !self.core.names_are_awaited() {
+            return None;
+        }
+        let name = match event {
+            ResourceEvent::Created(created) if created.pass_id.is_none() => {
+                ResourceRef::new(&created.kind, &created.name)
+            }
+            ResourceEvent::Deleted(deleted) => deleted.reference.clone()?,
+            _ => return None,
+        };
+        Some((name.name_id(), Touch::DEPENDENTS))
     }
 
     fn inform_brokers(&self, id: ResourceId, event: &ResourceEvent) {
@@ -152,6 +172,7 @@ impl Wakers {
             | ResourceEvent::TeardownOpened {}
             | ResourceEvent::FinalizerStripped { .. }
             | ResourceEvent::Released { .. }
+            | ResourceEvent::NameTaken { .. }
             | ResourceEvent::ResyncRequested(_)
             | ResourceEvent::Observed(_)
             | ResourceEvent::PruneConfirmed { .. }
@@ -162,10 +183,22 @@ impl Wakers {
     }
 }
 
+/// Whether somebody waits for a name from this event on.
+fn event_awaits_names(event: &ResourceEvent) -> bool {
+    match event {
+        ResourceEvent::Created(created) => {
+            created.behind.is_some() || created.edges.iter().any(|edge| edge.unbound)
+        }
+        ResourceEvent::Configured(configured) => configured.edges.iter().flatten().any(|edge| edge.unbound),
+        ResourceEvent::Composed(composed) => !composed.conflicts.is_empty(),
+        _ => false,
+    }
+}
+
 /// Who must look again: the resource itself, those that wait on it, its owner.
 fn touch(id: ResourceId, event: &ResourceEvent, touches: &mut Vec<(ResourceId, Touch)>) {
     match event {
-        ResourceEvent::Created(created) if created.edges.is_empty() => {}
+        ResourceEvent::Created(created) if created.edges.is_empty() && created.behind.is_none() => {}
         ResourceEvent::Created(_) | ResourceEvent::CompositionAccepted(_) => touches.push((id, Touch::SELF)),
         ResourceEvent::Configured(configured) => {
             touches.push((id, Touch::SELF));
@@ -190,6 +223,8 @@ fn touch(id: ResourceId, event: &ResourceEvent, touches: &mut Vec<(ResourceId, T
         | ResourceEvent::Propagated {}
         | ResourceEvent::Dropped { .. }
         | ResourceEvent::GraceEnded { .. }
+        | ResourceEvent::UpstreamsBound { .. }
+        | ResourceEvent::NameTaken { .. }
         | ResourceEvent::Quarantined { .. }
         | ResourceEvent::Released { .. }
         | ResourceEvent::ResyncRequested(_)
@@ -197,9 +232,6 @@ fn touch(id: ResourceId, event: &ResourceEvent, touches: &mut Vec<(ResourceId, T
         | ResourceEvent::Readopted { .. } => touches.push((id, Touch::AROUND)),
         ResourceEvent::Deleted(deleted) => {
             touches.push((id, Touch::DEPENDENTS));
-            // Its name is free: the append that freed it is committed, so everybody who began to wait before is found; whoever
-            // begins later looks at the name after his own append.
-            touches.extend(deleted.reference.iter().map(|name| (name.name_id(), Touch::DEPENDENTS)));
             touches.extend(deleted.upstreams.iter().map(|upstream| (*upstream, Touch::SELF)));
             if let Some(owner) = deleted.owner {
                 touches.push((owner, Touch::SELF));

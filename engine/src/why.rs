@@ -2,9 +2,11 @@
 
 use crate::gateway::EngineGateway;
 use crate::gateway_api::{GatewayError, Why};
-use converge_domain::ResourceId;
+use crate::names::{Walk, arrows};
 use converge_domain::resource::{Gate, Phase, Reaction, ResourceState, Standing};
+use converge_domain::{ResourceId, ResourceRef};
 use converge_event_store::StoreError;
+use std::collections::HashMap;
 
 impl EngineGateway {
     pub(crate) async fn explain(&self, id: ResourceId) -> Result<Why, GatewayError> {
@@ -93,6 +95,26 @@ impl EngineGateway {
         }
     }
 
+    /// An upstream that is only a name so far.
+    async fn why_unbound(&self, state: &ResourceState, name: &ResourceRef) -> Result<String, StoreError> {
+        let Some(bearer) = self.core.bearers(std::slice::from_ref(name)).await?.remove(name) else {
+            return Ok(format!("Waits for {name}, which does not exist."));
+        };
+        if bearer.deletion.is_some() {
+            return Ok(format!("Waits for {name} to be made anew: it is being deleted."));
+        }
+        if bearer.id().owner().is_some() {
+            return Ok(format!("Waits for a top-level {name}: the one that exists is another's child."));
+        }
+        let own = state.id().reference();
+        Ok(match self.core.walk_upstreams(name, &own, &HashMap::new()).await? {
+            Walk::Cycle(path) => {
+                format!("Waits for {name}, which would wait for it in turn: {}.", arrows(&path))
+            }
+            Walk::Acyclic(_) | Walk::TooLarge => format!("Waits for {name}, which was just made."),
+        })
+    }
+
     /// Whoever holds the name of a child, by name.
     async fn why_conflicted(&self, state: &ResourceState) -> Result<String, StoreError> {
         let Some(conflict) = state.conflicts.first() else { return Ok(String::new()) };
@@ -104,6 +126,10 @@ impl EngineGateway {
     }
 
     async fn why_moving(&self, state: &ResourceState) -> Result<String, StoreError> {
+        if state.behind.is_some() {
+            let name = state.id().reference();
+            return Ok(format!("Waits until the {name} before it, which is being deleted, is gone."));
+        }
         if state.claim.is_some() {
             return Ok(running(state));
         }
@@ -193,6 +219,9 @@ impl EngineGateway {
                     "Blocked by {}, whose name somebody else holds.",
                     edge.upstream_ref
                 )));
+            }
+            if edge.unbound {
+                return self.why_unbound(state, &edge.upstream_ref).await.map(Some);
             }
             let Some(upstream) = upstreams.get(&edge.upstream) else {
                 return Ok(Some(format!("Waits for {}, which does not exist.", edge.upstream_ref)));

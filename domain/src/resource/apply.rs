@@ -5,7 +5,7 @@ use super::{
     Gate, Identity, Input, Observed, Phase, Quarantine, Reaction, ResourceEvent, ResourceState,
     ResyncRequested, Standing, SubtreeChanged, Unresolved, UpstreamsEvaluated, Worked,
 };
-use crate::ids::{Generation, Revision, Timestamp};
+use crate::ids::{Generation, ResourceId, ResourceRef, Revision, Timestamp};
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -124,11 +124,24 @@ impl ResourceState {
                 self.compose_round = self.compose_round.next();
                 self.same_input = false;
             }
+            ResourceEvent::UpstreamsBound { bound, .. } => self.upstreams_bound(&bound),
+            ResourceEvent::NameTaken { .. } => self.behind = None,
             ResourceEvent::Abandoned { .. } => {
                 self.claim = None;
                 self.finalizers.clear();
             }
         }
+    }
+
+    fn upstreams_bound(&mut self, bound: &[(ResourceRef, ResourceId)]) {
+        for edge in self.edges.iter_mut().filter(|edge| edge.unbound) {
+            if let Some((_, id)) = bound.iter().find(|(name, _)| *name == edge.upstream_ref) {
+                edge.upstream = *id;
+                edge.unbound = false;
+            }
+        }
+        self.unresolved = unevaluated(&self.edges, &self.inputs);
+        self.gate = Gate::Waiting;
     }
 
     fn resync_requested(&mut self, requested: &ResyncRequested) {
@@ -185,6 +198,7 @@ impl ResourceState {
             deletion_protection: created.deletion_protection,
             edges: created.edges,
             gate,
+            behind: created.behind,
             revision: Revision(1),
             generation: Generation(1),
             healthy: true,
@@ -367,6 +381,7 @@ impl ResourceState {
     fn advance_sync(&mut self) {
         let joined = self.identity.is_some()
             && self.deletion.is_none()
+            && self.behind.is_none()
             && self.pass.is_none()
             && !self.has_failed()
             && !self.work_is_behind()

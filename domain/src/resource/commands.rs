@@ -84,6 +84,15 @@ pub enum ResourceCommand {
         reason: String,
         at: Timestamp,
     },
+    /// Edges to names become edges to those who bear them now.
+    BindUpstreams {
+        bound: Vec<(ResourceRef, ResourceId)>,
+        at: Timestamp,
+    },
+    /// Takes its name, which is free now.
+    TakeName {
+        at: Timestamp,
+    },
     /// Gives a teardown up.
     Abandon {
         reason: String,
@@ -114,6 +123,8 @@ pub struct Declare {
     pub deletion_protection: Option<bool>,
     pub edges: Vec<Edge>,
     pub shape: Arc<Shape>,
+    /// The one that still bears the name and is going away.
+    pub behind: Option<ResourceId>,
     /// None: a user; Some: the composer whose pass this is, and its ancestors.
     pub composer: Option<ComposerRef>,
     pub expected_revision: Option<Revision>,
@@ -277,6 +288,8 @@ impl ResourceCommand {
             Self::Resync { .. } => "resync",
             Self::NotePrunePending { .. } => "note_prune_pending",
             Self::ConfirmPrune { .. } => "confirm_prune",
+            Self::BindUpstreams { .. } => "bind_upstreams",
+            Self::TakeName { .. } => "take_name",
             Self::Abandon { .. } => "abandon",
         }
     }

@@ -49,6 +49,8 @@ impl ResourceState {
             ("Reconciled", String::new())
         } else if self.has_failed() {
             ("ReconcileFailed", self.failure_message())
+        } else if let Some(edge) = self.edges.iter().find(|edge| edge.unbound) {
+            ("MissingUpstream", format!("{} is not there yet", edge.upstream_ref))
         } else if self.gate == Gate::Blocked {
             ("Blocked", "an upstream will not become Ready by itself".to_owned())
         } else if self.gate == Gate::Waiting || !self.unresolved.is_empty() {

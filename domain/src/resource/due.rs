@@ -12,7 +12,7 @@ impl ResourceState {
         if let Some(deletion) = &self.deletion {
             return (deletion.open && !self.finalizers.is_empty()).then_some(Reaction::Teardown);
         }
-        if self.quarantine.is_some() || self.dropped.is_some() || self.has_failed() {
+        if self.quarantine.is_some() || self.dropped.is_some() || self.behind.is_some() || self.has_failed() {
             return None;
         }
         let upstreams_let_it = self.gate == Gate::Open && self.unresolved.is_empty();

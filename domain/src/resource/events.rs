@@ -107,6 +107,10 @@ pub enum ResourceEvent {
         reason: String,
         at: Timestamp,
     },
+    /// Upstreams that were names only are resources now.
+    UpstreamsBound { bound: Vec<(ResourceRef, ResourceId)>, at: Timestamp },
+    /// It bears its name: the one before it is gone.
+    NameTaken { at: Timestamp },
     /// An operator gave its teardown up; what these finalizers stand for may still exist.
     Abandoned { reason: String, finalizers: Vec<String>, at: Timestamp },
 }
@@ -188,6 +192,9 @@ pub struct Created {
     /// The pass that made it, if a composer did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pass_id: Option<PassId>,
+    /// The one that still bears its name and is going away: it waits for the name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub behind: Option<ResourceId>,
     pub at: Timestamp,
 }
 
@@ -375,6 +382,8 @@ impl ResourceEvent {
             | Self::Observed(Observed { at, .. })
             | Self::PrunePendingChanged { at, .. }
             | Self::PruneConfirmed { at, .. }
+            | Self::UpstreamsBound { at, .. }
+            | Self::NameTaken { at }
             | Self::Abandoned { at, .. } => Some(*at),
             Self::ClaimMoved { .. }
             | Self::OutcomeFenced { .. }
@@ -418,6 +427,8 @@ impl ResourceEvent {
             Self::Observed(_) => "Observed",
             Self::PrunePendingChanged { .. } => "PrunePendingChanged",
             Self::PruneConfirmed { .. } => "PruneConfirmed",
+            Self::UpstreamsBound { .. } => "UpstreamsBound",
+            Self::NameTaken { .. } => "NameTaken",
             Self::Abandoned { .. } => "Abandoned",
         }
     }

@@ -18,6 +18,10 @@ pub struct Edge {
     /// is resolved, and what its holder does is no answer.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub conflicted: bool,
+    /// Nobody bears the upstream's name yet (or whoever does is going away): `upstream` stands for the name itself, and
+    /// the edge is bound when somebody does.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unbound: bool,
 }
 
 /// Copies `source_field` of the upstream's status into `dependent_field` of the spec. Both RFC 6901.

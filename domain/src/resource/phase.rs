@@ -13,7 +13,7 @@ impl ResourceState {
             Phase::Failed
         } else if self.dropped.as_ref().is_some_and(|dropped| dropped.kept) {
             Phase::Orphaned
-        } else if !self.is_synced() {
+        } else if !self.is_synced() || self.behind.is_some() {
             Phase::Reconciling
         } else if !self.healthy || self.subtree == Standing::Impaired || self.rollup_failed {
             Phase::Degraded
@@ -48,7 +48,7 @@ impl ResourceState {
         if self.has_failed() {
             return Standing::Impaired;
         }
-        if self.is_running() {
+        if self.is_running() || self.behind.is_some() {
             return Standing::Open;
         }
         if self.work_is_behind() || self.composition_is_behind() {

@@ -97,6 +97,9 @@ pub struct ResourceState {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub culprit: Option<ResourceId>,
 
+    /// The one that still bears its name; it waits for the name until then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub behind: Option<ResourceId>,
     /// An operator set it aside.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quarantine: Option<Quarantine>,
@@ -255,9 +258,22 @@ impl ResourceState {
         self.identity.is_some() && !self.deleted
     }
 
-    /// Names that it waits for, as ids: those of the children that others hold.
+    /// Names that it waits for, as ids: those of the children that others hold, and its own. (An unbound edge has the name for
+    /// its upstream.)
     pub fn awaited_names(&self) -> impl Iterator<Item = ResourceId> + '_ {
-        self.conflicts.iter().map(|conflict| conflict.child.name_id())
+        let own = self.behind.map(|_| self.id().reference().name_id());
+        self.conflicts.iter().map(|conflict| conflict.child.name_id()).chain(own)
+    }
+
+    /// What stands for the protection of everything under a root, in edges: whoever is protected has one to it, so that a delete
+    /// finds them without walking the tree.
+    pub fn protection_id(root: ResourceId) -> ResourceId {
+        ResourceId(crate::ids::named("protection", &root.to_string()))
+    }
+
+    /// Whether anything of it waits for a name to be taken or freed.
+    pub fn awaits_names(&self) -> bool {
+        self.behind.is_some() || !self.conflicts.is_empty() || self.edges.iter().any(|edge| edge.unbound)
     }
 
     /// The spec a worker sees: declared values with flowed ones laid over them.

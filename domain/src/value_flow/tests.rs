@@ -17,7 +17,13 @@ fn flow(dependent_field: &str, source_field: &str) -> FieldFlow {
 
 fn edge(upstream: ResourceId, flows: &[(&str, &str)]) -> Edge {
     let values = flows.iter().map(|(to, from)| flow(to, from)).collect();
-    Edge { upstream, upstream_ref: ResourceRef::new("k", upstream.to_string()), values, conflicted: false }
+    Edge {
+        upstream,
+        upstream_ref: ResourceRef::new("k", upstream.to_string()),
+        values,
+        conflicted: false,
+        unbound: false,
+    }
 }
 
 fn fact(id: ResourceId, sequence: u64, ready: bool, status: Value) -> UpstreamFact {

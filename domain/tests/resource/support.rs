@@ -155,6 +155,7 @@ pub fn declare(shape: Shape, spec: Value) -> Declare {
         deletion_protection: None,
         edges: vec![],
         shape: Arc::new(shape),
+        behind: None,
         composer: None,
         expected_revision: None,
         at: NOW,
@@ -169,6 +170,7 @@ pub fn dependent() -> Declare {
             upstream_ref: ResourceRef::new("account", "b"),
             values: vec![FieldFlow { dependent_field: "/account_id".into(), source_field: "/id".into() }],
             conflicted: false,
+            unbound: false,
         }],
         ..declare(leaf(), json!({"size": 1}))
     }

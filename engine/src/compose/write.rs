@@ -77,6 +77,7 @@ impl Writer<'_> {
                 upstream_ref: graph.child(upstream),
                 values: values.to_vec(),
                 conflicted: self.conflicts.contains_key(&upstream),
+                unbound: false,
             })
             .collect();
         edges.sort_by(|a, b| a.upstream_ref.cmp(&b.upstream_ref));
@@ -102,6 +103,7 @@ impl Writer<'_> {
             deletion_protection: child.deletion_protection,
             edges: self.edges(place),
             shape: entry.shape,
+            behind: None,
             composer: Some(self.composer.clone()),
             expected_revision: None,
             at: core.now(),

@@ -7,7 +7,7 @@ use converge_domain::resource::{
     ChildrenFact, Evaluate, HeldBy, Input, Phase, ResourceCommand, ResourceError, ResourceState, UpstreamFact,
 };
 use converge_domain::schema::Violation;
-use converge_domain::{DomainError, ResourceId, ResourceRef, Sequence, value_flow};
+use converge_domain::{DomainError, ResourceId, Sequence, value_flow};
 use converge_event_store::{ExecuteError, StoreError};
 use std::sync::Arc;
 use std::time::Duration;
@@ -94,12 +94,7 @@ impl Shared {
                 upstreams.get(upstream).is_some_and(|upstream| upstream.deletion.is_some())
             });
         self.queue.push(going.map(|upstream| (upstream, Touch::CASCADE_AGAIN)));
-        if !state.conflicts.is_empty()
-            && !state.composition_is_behind()
-            && self.a_name_is_free(&state).await?
-        {
-            let reason = "the name of a child that another held is free".to_owned();
-            self.execute(id, ResourceCommand::RequestRecompose { reason }, touch).await;
+        if state.awaits_names() && self.look_at_names(&state).await? {
             return Ok(());
         }
         let facts = upstream_facts(&state, upstreams);
@@ -113,15 +108,6 @@ impl Shared {
             self.propagate(id);
         }
         Ok(())
-    }
-
-    /// Whether a child that somebody else held could be made now.
-    async fn a_name_is_free(&self, composer: &ResourceState) -> Result<bool, StoreError> {
-        let names: Vec<ResourceRef> =
-            composer.conflicts.iter().map(|conflict| conflict.child.clone()).collect();
-        let held = self.core.store.names(&names).await?;
-        // The holder may be another one by now, which is a conflict as good as the first.
-        Ok(names.iter().any(|name| !held.iter().any(|(taken, _)| taken == name)))
     }
 
     async fn decide(

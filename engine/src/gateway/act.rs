@@ -1,16 +1,11 @@
 //! What operators do by hand, all targets or none.
 
-use super::{EngineGateway, metadata_of, refused, unavailable};
+use super::{EngineGateway, metadata_of, refused};
 use crate::engine::resource_address;
 use crate::gateway_api::{ActAnswer, ActRequest, Acted, Action, GatewayError, RequestContext};
 use converge_domain::resource::{Reaction, ResourceCommand, ResourceState};
-use converge_domain::{AnyCommand, DomainError, ResourceId, ResourceRef, Timestamp};
+use converge_domain::{AnyCommand, DomainError, Timestamp};
 use converge_event_store::{CommandGroup, ExecuteError};
-use std::collections::HashSet;
-use std::sync::Arc;
-
-/// Most targets of one request: they are one group of commands, and so one transaction.
-const TARGETS_MAX: usize = 1000;
 
 impl EngineGateway {
     pub(super) async fn act_on(
@@ -46,32 +41,6 @@ impl EngineGateway {
             }
             Err(error) => Err(refused(error)),
         }
-    }
-
-    /// The live resources of these names, each once; one that does not exist refuses the request.
-    async fn targets(&self, targets: &[ResourceRef]) -> Result<Vec<Arc<ResourceState>>, GatewayError> {
-        if targets.len() > TARGETS_MAX {
-            return Err(GatewayError::Conflict(format!(
-                "{} resources are named; at most {TARGETS_MAX} go in one request, so split it",
-                targets.len()
-            )));
-        }
-        let holders = self.core.store.names(targets).await.map_err(unavailable)?;
-        let id_of = |target: &ResourceRef| {
-            holders.iter().find(|(name, _)| name == target).map(|(_, id)| ResourceId(id.0))
-        };
-        let ids: Vec<ResourceId> = targets.iter().filter_map(id_of).collect();
-        let states = self.core.resources_now(&ids).await.map_err(unavailable)?;
-        let mut seen = HashSet::new();
-        let mut found = Vec::with_capacity(targets.len());
-        for target in targets {
-            let state = id_of(target).and_then(|id| states.get(&id));
-            let state = state.ok_or_else(|| GatewayError::NotFound(format!("{target} does not exist")))?;
-            if seen.insert(state.id().id) {
-                found.push(Arc::clone(state));
-            }
-        }
-        Ok(found)
     }
 
     fn command(

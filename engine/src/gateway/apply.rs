@@ -53,7 +53,14 @@ impl EngineGateway {
                     return Ok(answer(&planned, &committed, &findings));
                 }
                 // The world moved under the plan: plan again.
-                Err(ExecuteError::NameTaken | ExecuteError::Conflict { .. }) => {}
+                Err(
+                    ExecuteError::NameTaken
+                    | ExecuteError::Conflict { .. }
+                    | ExecuteError::Domain {
+                        error: DomainError::Resource(ResourceError::Deleting | ResourceError::NotFound),
+                        ..
+                    },
+                ) => {}
                 Err(ExecuteError::Domain { step, error }) => {
                     return Err(self.explained(&planned, step, error).await);
                 }

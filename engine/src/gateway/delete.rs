@@ -1,77 +1,199 @@
-//! Requesting a deletion.
+//! Requesting deletions: all targets of a request or none.
+//!
+//! Two things refuse it before anything is stored. A live dependent in another root would lose its upstream: only top-level
+//! resources can have one, so it is looked for there alone. And a protected resource among what the delete would take: each has an
+//! edge to the protection of its root, so it is found without a walk over the tree.
 
+use super::targets::TARGETS_MAX;
 use super::{EngineGateway, metadata, refused, unavailable};
 use crate::engine::resource_address;
-use crate::gateway_api::{DeleteAnswer, GatewayError, Going, RequestContext};
-use converge_domain::resource::{ResourceCommand, ResourceError, ResourceState};
-use converge_domain::{AnyCommand, DomainError, ResourceId, ResourceRef};
-use converge_event_store::{CommandGroup, ExecuteError};
+use crate::gateway_api::{DeleteAnswer, DeleteRequest, GatewayError, Going, RequestContext};
+use converge_domain::guard::Guard;
+use converge_domain::resource::{ResourceCommand, ResourceState};
+use converge_domain::{AnyCommand, DomainError, ResourceId};
+use converge_event_store::{CommandGroup, ExecuteError, StoreError};
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
-/// Dependents in other roots that a refusal lists.
+/// Names that a refusal lists.
 const LISTED_MAX: usize = 20;
+/// Dependents and protected resources looked at per page.
+const PAGE: u32 = 1000;
+/// Nodes that are looked through for a way to a protected one that is not below a target.
+const WALKED_MAX: usize = 100_000;
+
+/// What a delete of these targets means.
+struct Taken {
+    targets: Vec<Arc<ResourceState>>,
+    /// Top-level ones on which nobody depends: still so when the delete commits.
+    guards: Vec<Guard>,
+}
 
 impl EngineGateway {
-    pub(super) async fn delete_one(
+    pub(super) async fn delete_all(
         &self,
-        target: ResourceRef,
+        request: DeleteRequest,
         context: &RequestContext,
     ) -> Result<DeleteAnswer, GatewayError> {
-        let Some(state) = self.by_name(&target).await? else {
-            return Err(GatewayError::NotFound(format!("{target} does not exist")));
-        };
-        let id = state.id().id;
-        let already = state.deletion.is_some();
-        if !already {
-            self.refuse_live_dependents(&target, &state).await?;
+        let targets = self.targets(&request.targets).await?;
+        let Taken { targets, guards } = self.with_dependents(targets, request.cascade).await?;
+        self.refuse_protected(&targets).await?;
+        let at = self.core.now();
+        let mut steps: Vec<_> = Vec::with_capacity(targets.len());
+        for state in &targets {
+            let command = ResourceCommand::RequestDeletion { by_name: true, at };
+            steps.push((resource_address(state.id().id), AnyCommand::Resource(command.clone())));
+            if state.deletion.is_some() {
+                // Its name may be promised already: a delete of the name is of both.
+                let next = self.core.next_bearer(&state.id().reference()).await.map_err(unavailable)?;
+                let next = next.map(|next| resource_address(next.id().id));
+                steps.extend(next.map(|address| (address, AnyCommand::Resource(command))));
+            }
         }
-        let command = ResourceCommand::RequestDeletion { by_name: true, at: self.core.now() };
         let group = CommandGroup {
             command_id: context.command_id,
             metadata: metadata(context),
-            steps: vec![(resource_address(id), AnyCommand::Resource(command))],
+            steps,
+            guards,
             ..CommandGroup::default()
         };
         match self.core.log.execute(group).await {
-            Ok(committed) => Ok(DeleteAnswer {
-                position: committed.position,
-                going: vec![Going { id, reference: target, already, notes: self.notes(&state).await }],
-            }),
-            Err(ExecuteError::Domain { error: DomainError::Resource(ResourceError::NotFound), .. }) => {
-                Err(GatewayError::NotFound(format!("{target} does not exist")))
+            Ok(committed) => {
+                let mut going = Vec::with_capacity(targets.len());
+                for state in &targets {
+                    going.push(Going {
+                        id: state.id().id,
+                        reference: state.id().reference(),
+                        already: state.deletion.is_some(),
+                        notes: self.notes(state).await,
+                    });
+                }
+                Ok(DeleteAnswer { position: committed.position, going })
             }
-            Err(ExecuteError::Domain { error, .. }) => {
-                Err(GatewayError::Conflict(format!("{target}: {error}")))
+            Err(ExecuteError::Domain { step, error: DomainError::Resource(error) }) => {
+                let subject = targets.get(step).map(|state| state.id().reference().to_string());
+                Err(GatewayError::Conflict(format!("{}: {error}", subject.unwrap_or_default())))
             }
             Err(error) => Err(refused(error)),
         }
     }
 
-    /// A live resource of another root that depends on the target would lose its upstream.
-    async fn refuse_live_dependents(
+    /// The targets, and with `cascade` the live dependents in other roots, transitively; without it these refuse the delete.
+    ///
+    /// A dependent that is declared after this look is guarded against by the declaration, which holds its upstream as it read
+    /// it; where there was none at all, also by the delete. In between a delete may find itself with a live dependent that was
+    /// declared a moment before: its teardown waits for that one and names it, and nothing vanishes under anybody.
+    async fn with_dependents(
         &self,
-        target: &ResourceRef,
-        state: &ResourceState,
-    ) -> Result<(), GatewayError> {
-        let store = &self.core.store;
-        let dependents = store.dependents(state.id().id, None, 1000).await.map_err(unavailable)?;
-        let root: ResourceId = state.id().root();
-        let dependents = self.core.resources_now(&dependents).await.map_err(unavailable)?;
-        let mut foreign: Vec<String> = dependents
-            .values()
-            .filter(|dependent| dependent.id().root() != root && dependent.deletion.is_none())
-            .map(|dependent| dependent.id().reference().to_string())
-            .collect();
+        targets: Vec<Arc<ResourceState>>,
+        cascade: bool,
+    ) -> Result<Taken, GatewayError> {
+        let mut taken: HashMap<ResourceId, usize> =
+            targets.iter().enumerate().map(|(at, state)| (state.id().id, at)).collect();
+        let mut taken_all = targets;
+        let (mut guards, mut foreign, mut at) = (Vec::new(), Vec::new(), 0);
+        while let Some(state) = taken_all.get(at).cloned() {
+            at += 1;
+            if state.id().owner().is_some() || state.deletion.is_some() {
+                continue;
+            }
+            let dependents = self.dependents(state.id().id).await.map_err(unavailable)?;
+            if dependents.is_empty() {
+                guards.push(Guard::NoDependents { id: state.id().id });
+            }
+            for dependent in dependents.into_iter().filter(|dependent| dependent.deletion.is_none()) {
+                let id = dependent.id().id;
+                if taken.contains_key(&id) || dependent.id().root() == state.id().id {
+                    continue;
+                }
+                if !cascade {
+                    foreign.push(format!("{} needs {}", dependent.id().reference(), state.id().reference()));
+                    continue;
+                }
+                if taken_all.len() >= TARGETS_MAX {
+                    return Err(GatewayError::Conflict(format!(
+                        "more than {TARGETS_MAX} resources depend on these; delete some of the dependents first"
+                    )));
+                }
+                taken.insert(id, taken_all.len());
+                taken_all.push(dependent);
+            }
+        }
         if foreign.is_empty() {
+            return Ok(Taken { targets: taken_all, guards });
+        }
+        Err(GatewayError::Conflict(format!(
+            "resources in other roots depend on it: {}; delete these first, or cascade",
+            listed(foreign)
+        )))
+    }
+
+    async fn dependents(&self, upstream: ResourceId) -> Result<Vec<Arc<ResourceState>>, StoreError> {
+        let mut found = Vec::new();
+        let mut after = None;
+        loop {
+            let page = self.core.store.dependents(upstream, after, PAGE).await?;
+            let Some(last) = page.last() else { return Ok(found) };
+            after = Some(*last);
+            let mut states: Vec<_> = self.core.resources_now(&page).await?.into_values().collect();
+            states.sort_unstable_by_key(|state| state.id().id);
+            found.extend(states);
+        }
+    }
+
+    /// A protected resource among what would be taken refuses the delete.
+    async fn refuse_protected(&self, targets: &[Arc<ResourceState>]) -> Result<(), GatewayError> {
+        let mut protected = Vec::new();
+        let mut roots = HashSet::new();
+        for state in targets.iter().filter(|state| state.deletion.is_none()) {
+            let root = state.id().root();
+            if !roots.insert(root) {
+                continue;
+            }
+            let under: Vec<&Arc<ResourceState>> =
+                targets.iter().filter(|other| other.id().root() == root).collect();
+            let marked = self.dependents(ResourceState::protection_id(root)).await.map_err(unavailable)?;
+            for node in marked.iter().filter(|node| node.deletion.is_none()) {
+                if self.is_taken(node, &under).await.map_err(unavailable)? {
+                    protected.push(node.id().reference().to_string());
+                }
+            }
+        }
+        if protected.is_empty() {
             return Ok(());
         }
-        foreign.sort();
-        let more = foreign.len().saturating_sub(LISTED_MAX);
-        foreign.truncate(LISTED_MAX);
-        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         Err(GatewayError::Conflict(format!(
-            "{target} is needed by {}{more}; delete these first",
-            foreign.join(", ")
+            "it would take what is protected: {}; apply each with `deletion_protection: false` first",
+            listed(protected)
         )))
+    }
+
+    /// Whether a delete of `targets`, which share a root with `node`, reaches it: it is one of them or below one, or it depends on
+    /// something that is taken. The way is looked for upwards from the node, over its upstreams and owners.
+    async fn is_taken(
+        &self,
+        node: &Arc<ResourceState>,
+        targets: &[&Arc<ResourceState>],
+    ) -> Result<bool, StoreError> {
+        let targets: HashSet<ResourceId> = targets.iter().map(|target| target.id().id).collect();
+        let mut seen = HashSet::from([node.id().id]);
+        let mut frontier = vec![Arc::clone(node)];
+        while !frontier.is_empty() {
+            let mut next = Vec::new();
+            for state in &frontier {
+                if targets.contains(&state.id().id) {
+                    return Ok(true);
+                }
+                let above = state.edges.iter().map(|edge| edge.upstream);
+                next.extend(above.chain(state.id().owner()).filter(|id| seen.insert(*id)));
+            }
+            // Too far to tell: what is protected is not put at risk.
+            if seen.len() > WALKED_MAX {
+                return Ok(true);
+            }
+            frontier = self.core.resources_now(&next).await?.into_values().collect();
+        }
+        Ok(false)
     }
 
     async fn notes(&self, state: &ResourceState) -> Vec<String> {
@@ -85,4 +207,13 @@ impl EngineGateway {
             _ => vec![],
         }
     }
+}
+
+fn listed(mut names: Vec<String>) -> String {
+    names.sort();
+    names.dedup();
+    let more = names.len().saturating_sub(LISTED_MAX);
+    names.truncate(LISTED_MAX);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!("{}{more}", names.join(", "))
 }

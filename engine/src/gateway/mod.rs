@@ -5,6 +5,7 @@ mod apply;
 mod check;
 mod delete;
 mod plan;
+mod targets;
 
 use crate::engine::Core;
 use crate::gateway_api::{
@@ -69,13 +70,7 @@ impl Gateway for EngineGateway {
         request: DeleteRequest,
         context: RequestContext,
     ) -> Result<DeleteAnswer, GatewayError> {
-        let mut answer = DeleteAnswer { position: converge_domain::Position(0), going: vec![] };
-        for target in request.targets {
-            let one = self.delete_one(target, &context).await?;
-            answer.position = one.position;
-            answer.going.extend(one.going);
-        }
-        Ok(answer)
+        self.delete_all(request, &context).await
     }
 
     async fn act(&self, request: ActRequest, context: RequestContext) -> Result<ActAnswer, GatewayError> {

@@ -3,14 +3,16 @@
 use super::check::Kinds;
 use crate::engine::Core;
 use crate::gateway_api::{GatewayError, Violation};
+use crate::names::{Walk, arrows};
 use converge_domain::document::{Document, ResourceDocument};
 use converge_domain::guard::Guard;
 use converge_domain::kind::KindCommand;
 use converge_domain::provider_config::ProviderConfigCommand;
 use converge_domain::reactor_binding::ReactorBindingCommand;
-use converge_domain::resource::{Declare, Edge, ResourceCommand};
+use converge_domain::resource::{Declare, Edge, ResourceCommand, ResourceState};
 use converge_domain::{
-    Address, AggregateId, AggregateType, AnyCommand, KindRef, ResourceId, ResourceRef, Timestamp, named,
+    Address, AggregateId, AggregateType, AnyCommand, KindRef, ResourceId, ResourceRef, Sequence, Timestamp,
+    named,
 };
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -30,8 +32,8 @@ pub(super) struct Planned {
 /// The commands of a request and what they rest on.
 pub(super) struct Plan {
     pub steps: Vec<Planned>,
-    /// Upstreams of declared edges, as read: one that went away meanwhile would be waited for for ever, and would
-    /// itself wait for its new dependent.
+    /// Upstreams of declared edges and what they lead to, as read: one that went away meanwhile would be waited for for ever,
+    /// and would itself wait for its new dependent; one that got an upstream meanwhile could close a cycle.
     pub guards: Vec<Guard>,
     /// Resources that nobody has made yet.
     pub new: HashSet<AggregateId>,
@@ -44,8 +46,8 @@ pub(super) async fn plan(
     documents: &[Document],
     at: Timestamp,
 ) -> Result<Plan, GatewayError> {
-    let (ids, new) = resource_ids(core, documents).await?;
-    let guards = live_upstreams(core, documents, &ids).await?;
+    let subjects = subjects(core, documents).await?;
+    let guards = check_upstreams(core, documents, &subjects).await?;
     let mut planned: Vec<Planned> = Vec::with_capacity(documents.len());
     for (index, document) in documents.iter().enumerate() {
         planned.push(match document {
@@ -77,7 +79,7 @@ pub(super) async fn plan(
                     at,
                 }),
             ),
-            Document::Resource(resource) => declare(kinds, &ids, index, resource, at)?,
+            Document::Resource(resource) => declare(kinds, &subjects, index, resource, at)?,
         });
     }
     planned.sort_by_key(|step| match step.command {
@@ -86,7 +88,7 @@ pub(super) async fn plan(
         AnyCommand::ReactorBinding(_) => 2,
         AnyCommand::Resource(_) => 3,
     });
-    Ok(Plan { steps: planned, guards, new })
+    Ok(Plan { steps: planned, guards, new: subjects.new })
 }
 
 fn named_command(
@@ -100,77 +102,132 @@ fn named_command(
     Planned { document, document_type, kind: String::new(), name, address, command }
 }
 
-/// The holder of every name in the request, a new id for names that nobody holds; and which ids are new.
-async fn resource_ids(
-    core: &Core,
-    documents: &[Document],
-) -> Result<(HashMap<ResourceRef, ResourceId>, HashSet<AggregateId>), GatewayError> {
-    let resources = || {
-        documents.iter().filter_map(|document| match document {
-            Document::Resource(resource) => Some(resource),
-            _ => None,
-        })
-    };
-    let mut names: Vec<ResourceRef> = Vec::new();
-    for resource in resources() {
-        names.push(ResourceRef::new(&resource.kind, &resource.name));
-        names.extend(resource.depends_on.iter().map(|dependency| dependency.target.clone()));
-    }
-    let mut ids: HashMap<_, _> = core
-        .store
-        .names(&names)
-        .await
-        .map_err(super::unavailable)?
-        .into_iter()
-        .map(|(name, id)| (name, ResourceId(id.0)))
-        .collect();
-    let mut new = HashSet::new();
-    for resource in resources() {
-        ids.entry(ResourceRef::new(&resource.kind, &resource.name)).or_insert_with(|| {
-            let id = ResourceId(Uuid::now_v7());
-            new.insert(id.into());
-            id
-        });
-    }
-    Ok((ids, new))
+/// The resources that a request is about.
+struct Subjects {
+    /// By name: whose stream its declaration goes to.
+    ids: HashMap<ResourceRef, ResourceId>,
+    /// Those that nobody has made yet.
+    new: HashSet<AggregateId>,
+    /// New ones whose name somebody still bears who is going away.
+    behind: HashMap<ResourceRef, ResourceId>,
+    /// Bearers of names that the request declares nothing about.
+    upstreams: HashMap<ResourceRef, Arc<ResourceState>>,
 }
 
-/// Refuses edges to resources that are going away, and guards the others.
-async fn live_upstreams(
+fn resources(documents: &[Document]) -> impl Iterator<Item = (usize, &ResourceDocument)> {
+    documents.iter().enumerate().filter_map(|(index, document)| match document {
+        Document::Resource(resource) => Some((index, resource)),
+        _ => None,
+    })
+}
+
+async fn subjects(core: &Core, documents: &[Document]) -> Result<Subjects, GatewayError> {
+    let own: HashSet<ResourceRef> =
+        resources(documents).map(|(_, resource)| ResourceRef::new(&resource.kind, &resource.name)).collect();
+    let mut others: Vec<ResourceRef> = resources(documents)
+        .flat_map(|(_, resource)| resource.depends_on.iter().map(|dependency| dependency.target.clone()))
+        .filter(|target| !own.contains(target))
+        .collect();
+    others.sort_unstable();
+    others.dedup();
+    let names: Vec<ResourceRef> = own.iter().cloned().collect();
+    let held = core.store.names(&names).await.map_err(super::unavailable)?;
+    let held: HashMap<ResourceRef, ResourceId> =
+        held.into_iter().map(|(name, id)| (name, ResourceId(id.0))).collect();
+    // From memory: one that turns out to be going away refuses its command, and the request is planned again.
+    let states = core.resources(&held.values().copied().collect::<Vec<_>>()).await;
+    let states = states.map_err(super::unavailable)?;
+    let mut subjects = Subjects {
+        ids: HashMap::new(),
+        new: HashSet::new(),
+        behind: HashMap::new(),
+        upstreams: core.bearers(&others).await.map_err(super::unavailable)?,
+    };
+    for name in own {
+        let bearer = held.get(&name).copied();
+        let going = bearer.filter(|id| states.get(id).is_some_and(|state| state.deletion.is_some()));
+        let next = match going {
+            Some(_) => core.next_bearer(&name).await.map_err(super::unavailable)?,
+            None => None,
+        };
+        let known = match (going, &next) {
+            (Some(_), Some(next)) => Some(next.id().id),
+            (Some(_), None) => None,
+            (None, _) => bearer,
+        };
+        let id = known.unwrap_or_else(|| {
+            let id = ResourceId(Uuid::now_v7());
+            subjects.new.insert(id.into());
+            id
+        });
+        if let (Some(going), None) = (going, &next) {
+            subjects.behind.insert(name.clone(), going);
+        }
+        subjects.ids.insert(name, id);
+    }
+    Ok(subjects)
+}
+
+/// Refuses edges that would close a cycle or lead to a composer's child, and guards what that was read from.
+async fn check_upstreams(
     core: &Core,
     documents: &[Document],
-    ids: &HashMap<ResourceRef, ResourceId>,
+    subjects: &Subjects,
 ) -> Result<Vec<Guard>, GatewayError> {
-    let mut wanted: HashMap<AggregateId, (usize, String, String)> = HashMap::new();
-    for (index, document) in documents.iter().enumerate() {
-        let Document::Resource(resource) = document else { continue };
+    let declared: HashMap<ResourceRef, Vec<ResourceRef>> = resources(documents)
+        .map(|(_, resource)| {
+            let upstreams = resource.depends_on.iter().map(|dependency| dependency.target.clone());
+            (ResourceRef::new(&resource.kind, &resource.name), upstreams.collect())
+        })
+        .collect();
+    let (mut violations, mut guards) = (Vec::new(), Vec::new());
+    for (document, resource) in resources(documents) {
+        let own = ResourceRef::new(&resource.kind, &resource.name);
         for (place, dependency) in resource.depends_on.iter().enumerate() {
-            if let Some(id) = ids.get(&dependency.target) {
-                let subject = format!("{}/{}", resource.kind, resource.name);
-                wanted.insert((*id).into(), (index, subject, format!("/depends_on/{place}")));
+            let target = &dependency.target;
+            let mut refuse = |message: String| {
+                violations.push(Violation {
+                    document,
+                    subject: own.to_string(),
+                    pointer: format!("/depends_on/{place}"),
+                    message,
+                });
+            };
+            if let Some(upstream) = subjects.upstreams.get(target) {
+                if !upstream.id().ancestors.is_empty() {
+                    let root = core.resource_now(upstream.id().root()).await.map_err(super::unavailable)?;
+                    let root = root.map_or_else(String::new, |root| root.id().reference().to_string());
+                    refuse(format!(
+                        "{target} is a part of {root}; only top-level resources may be depended on"
+                    ));
+                    continue;
+                }
+                guards.push(Guard::Unmoved {
+                    id: upstream.id().id.into(),
+                    sequence: Sequence(upstream.sequence),
+                });
+            }
+            match core.walk_upstreams(target, &own, &declared).await.map_err(super::unavailable)? {
+                Walk::Acyclic(read) => guards.extend(read),
+                Walk::Cycle(path) => refuse(format!("it would close a cycle: {}", arrows(&path))),
+                Walk::TooLarge => {
+                    refuse(format!("{target} has too many upstreams to look through for a cycle"));
+                }
             }
         }
     }
-    if wanted.is_empty() {
-        return Ok(vec![]);
+    if violations.is_empty() {
+        guards.sort_unstable_by_key(|guard| format!("{guard:?}"));
+        guards.dedup();
+        Ok(guards)
+    } else {
+        Err(GatewayError::Validation(violations))
     }
-    let heads =
-        core.store.heads(&wanted.keys().copied().collect::<Vec<_>>()).await.map_err(super::unavailable)?;
-    let mut guards = Vec::with_capacity(heads.len());
-    for head in heads {
-        let going = head.state.as_resource().filter(|state| state.deletion.is_some());
-        if let (Some(state), Some((document, subject, pointer))) = (going, wanted.remove(&head.id)) {
-            let message = format!("{} is being deleted", state.id().reference());
-            return Err(GatewayError::Validation(vec![Violation { document, subject, pointer, message }]));
-        }
-        guards.push(Guard::Unmoved { id: head.id, sequence: head.sequence });
-    }
-    Ok(guards)
 }
 
 fn declare(
     kinds: &Kinds<'_>,
-    ids: &HashMap<ResourceRef, ResourceId>,
+    subjects: &Subjects,
     index: usize,
     resource: &ResourceDocument,
     at: Timestamp,
@@ -188,20 +245,21 @@ fn declare(
     let entry =
         kinds.get(&kind).ok_or_else(|| violation("/kind".to_owned(), format!("kind {kind} is not known")))?;
     let mut edges = Vec::with_capacity(resource.depends_on.len());
-    for (place, dependency) in resource.depends_on.iter().enumerate() {
-        let upstream = ids.get(&dependency.target).ok_or_else(|| {
-            let message =
-                format!("{} does not exist; apply it first or in the same request", dependency.target);
-            violation(format!("/depends_on/{place}"), message)
-        })?;
+    for dependency in &resource.depends_on {
+        let target = &dependency.target;
+        let declared = subjects.ids.get(target).filter(|_| !subjects.behind.contains_key(target)).copied();
+        let borne = subjects.upstreams.get(target).filter(|upstream| upstream.deletion.is_none());
+        let upstream = declared.or_else(|| borne.map(|upstream| upstream.id().id));
         edges.push(Edge {
-            upstream: *upstream,
-            upstream_ref: dependency.target.clone(),
+            upstream: upstream.unwrap_or_else(|| target.name_id()),
+            upstream_ref: target.clone(),
             values: dependency.values.clone(),
             conflicted: false,
+            unbound: upstream.is_none(),
         });
     }
-    let id = ids[&reference];
+    let id = subjects.ids[&reference];
+    let behind = subjects.behind.get(&reference).copied();
     Ok(Planned {
         document: index,
         document_type: "resource",
@@ -218,6 +276,7 @@ fn declare(
             deletion_protection: resource.deletion_protection,
             edges,
             shape: entry.shape,
+            behind,
             composer: None,
             expected_revision: resource.expected_revision,
             at,

@@ -124,6 +124,18 @@ impl World {
         Ok(self.gateway.apply(documents, context).await?.applied)
     }
 
+    /// Asks for the end of several; what the answer names.
+    pub async fn delete_all(
+        &self,
+        targets: &[(&str, &str)],
+        cascade: bool,
+    ) -> Result<Vec<String>, GatewayError> {
+        let context = RequestContext { actor: "test".into(), ..RequestContext::default() };
+        let targets = targets.iter().map(|(kind, name)| ResourceRef::new(*kind, *name)).collect();
+        let answer = self.gateway.delete(DeleteRequest { targets, cascade }, context).await?;
+        Ok(answer.going.iter().map(|going| going.reference.to_string()).collect())
+    }
+
     pub async fn delete(&self, kind: &str, name: &str) {
         let context = RequestContext { actor: "test".into(), ..RequestContext::default() };
         self.gateway
@@ -408,6 +420,17 @@ pub fn resource(kind: &str, name: &str, spec: Value) -> Value {
 
 pub fn child(kind: &str, name: &str, spec: Value) -> Value {
     json!({"kind": kind, "kind_version": 1, "name": name, "spec": spec})
+}
+
+/// A resource that depends on others, each as `kind/name`.
+pub fn depending(kind: &str, name: &str, on: &[&str]) -> Value {
+    let mut document = resource(kind, name, json!({}));
+    let target = |on: &&str| {
+        let (kind, name) = on.split_once('/').expect("kind/name");
+        json!({"kind": kind, "name": name})
+    };
+    document["depends_on"] = on.iter().map(target).collect();
+    document
 }
 
 /// `from` needs `to` and gets its `/id` into `/{field}`.

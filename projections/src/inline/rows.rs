@@ -43,12 +43,11 @@ fn resource_head(address: Address, state: &AnyState, resource: &ResourceState) -
 
 fn resource_rows(before: &ResourceState, after: &ResourceState) -> InlineRows {
     let identity = after.id();
-    let born = before.identity.is_none() && after.exists();
     let edges_before = upstreams(before);
     let edges_after = upstreams(after);
     InlineRows {
-        name_taken: born.then(|| identity.reference()),
-        name_freed: (before.exists() && after.deleted).then(|| identity.reference()),
+        name_taken: (bears_name(after) && !bears_name(before)).then(|| identity.reference()),
+        name_freed: (bears_name(before) && after.deleted).then(|| identity.reference()),
         edges_added: difference(&edges_after, &edges_before),
         edges_removed: difference(&edges_before, &edges_after),
         child: changed(child_row(before), child_row(after)),
@@ -60,20 +59,26 @@ fn resource_rows(before: &ResourceState, after: &ResourceState) -> InlineRows {
     }
 }
 
+/// A live resource bears its name, unless it waits for another to be gone.
+fn bears_name(state: &ResourceState) -> bool {
+    state.exists() && state.behind.is_none()
+}
+
 /// Some(row) where the row differs, None where it stays.
 fn changed<R: PartialEq>(before: Option<R>, after: Option<R>) -> Option<Option<R>> {
     (before != after).then_some(after)
 }
 
-/// Upstreams of a live resource and the names it waits for, each once: an edge to a name is how whoever takes or frees the
-/// name finds those who wait.
+/// Upstreams of a live resource, the names it waits for, and the protection of its root if it is protected, each once: such an edge is
+/// how whoever takes or frees a name finds those who wait, and a delete those it must not take.
 fn upstreams(state: &ResourceState) -> Vec<ResourceId> {
     if !state.exists() {
         return vec![];
     }
     let mut seen = HashSet::new();
     let upstreams = state.edges.iter().map(|edge| edge.upstream);
-    upstreams.chain(state.awaited_names()).filter(|id| seen.insert(*id)).collect()
+    let protection = state.deletion_protection.then(|| ResourceState::protection_id(state.id().root()));
+    upstreams.chain(state.awaited_names()).chain(protection).filter(|id| seen.insert(*id)).collect()
 }
 
 fn difference(these: &[ResourceId], those: &[ResourceId]) -> Vec<ResourceId> {

@@ -77,6 +77,7 @@ impl Story {
             edges: Vec::new(),
             shape: Arc::new(Shape { works: true, ..Shape::default() }),
             pass_id: None,
+            behind: None,
             at: self.now(),
         };
         self.tell(id, ResourceEvent::Created(created));

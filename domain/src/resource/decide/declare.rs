@@ -9,6 +9,8 @@ use std::collections::BTreeMap;
 
 /// Labels under this prefix belong to the engine: users neither set nor lose them.
 const RESERVED_LABELS: &str = "converge.sh/";
+/// Labels under this prefix belong to users, also where a composer declares the rest.
+const USER_LABELS: &str = "user/";
 
 pub(super) fn declare(state: &ResourceState, wanted: Declare) -> Result<Vec<ResourceEvent>, ResourceError> {
     if state.identity.is_none() {
@@ -26,13 +28,15 @@ pub(super) fn declare(state: &ResourceState, wanted: Declare) -> Result<Vec<Reso
         owned_by(state, composer)?;
         events.push(ResourceEvent::Readopted { pass_id: composer.pass_id, at: wanted.at });
     }
+    let by_user = wanted.composer.is_none();
+    if by_user && let Some(owner) = state.id().owner() {
+        return by_name_on_owned(state, &wanted, owner);
+    }
     let Some(change) = difference(state, &wanted) else {
         return Ok(events);
     };
-    match (&wanted.composer, state.id().owner()) {
-        (Some(composer), _) => owned_by(state, composer)?,
-        (None, Some(owner)) => return Err(ResourceError::Owned { owner }),
-        (None, None) => {}
+    if let Some(composer) = &wanted.composer {
+        owned_by(state, composer)?;
     }
     // Equality was decided first: re-applying what is there already never conflicts.
     match wanted.expected_revision {
@@ -69,6 +73,7 @@ fn create(wanted: Declare) -> Result<Vec<ResourceEvent>, ResourceError> {
         edges: wanted.edges,
         shape: wanted.shape,
         pass_id,
+        behind: wanted.behind,
         at: wanted.at,
     })])
 }
@@ -82,17 +87,66 @@ fn owned_by(state: &ResourceState, composer: &ComposerRef) -> Result<(), Resourc
     }
 }
 
+/// What a user may say about a resource that a composer owns: labels of his own, and protection. Everything else he leaves as it
+/// is, by giving it as it is or, where a document may, by leaving it out.
+fn by_name_on_owned(
+    state: &ResourceState,
+    wanted: &Declare,
+    owner: ResourceId,
+) -> Result<Vec<ResourceEvent>, ResourceError> {
+    let theirs = |key: &String| !key.starts_with(USER_LABELS);
+    let changes_theirs = !json::equal(&state.spec, &wanted.spec)
+        || state.kind_version != wanted.kind_version
+        || wanted
+            .provider_config_ref
+            .as_ref()
+            .is_some_and(|_| state.provider_config_ref != wanted.provider_config_ref)
+        || (!wanted.edges.is_empty() && state.edges != wanted.edges)
+        || wanted.labels.iter().any(|(key, value)| theirs(key) && state.labels.get(key) != Some(value));
+    if changes_theirs {
+        return Err(ResourceError::Owned { owner });
+    }
+    let mut labels: BTreeMap<String, String> = state.labels.clone();
+    labels.retain(|key, _| theirs(key));
+    labels.extend(wanted.labels.iter().filter(|(key, _)| !theirs(key)).map(|(k, v)| (k.clone(), v.clone())));
+    let labels = (labels != state.labels).then_some(labels);
+    let deletion_protection =
+        wanted.deletion_protection.filter(|protection| *protection != state.deletion_protection);
+    if labels.is_none() && deletion_protection.is_none() {
+        return Ok(vec![]);
+    }
+    if let Some(expected) = wanted.expected_revision.filter(|expected| *expected != state.revision) {
+        return Err(ResourceError::RevisionMismatch { expected, actual: state.revision });
+    }
+    Ok(vec![ResourceEvent::Configured(Configured {
+        generation: state.generation,
+        kind_version: None,
+        shape: None,
+        spec: None,
+        labels,
+        provider_config_ref: None,
+        deletion_protection,
+        edges: None,
+        released: vec![],
+        pass_id: None,
+        at: wanted.at,
+    })])
+}
+
 /// What differs, as an event body; None when all is equal.
 fn difference(state: &ResourceState, wanted: &Declare) -> Option<Configured> {
     let spec = (!json::equal(&state.spec, &wanted.spec)).then(|| wanted.spec.clone());
     let kind_version = (state.kind_version != wanted.kind_version).then_some(wanted.kind_version);
     let provider_config_ref =
         (state.provider_config_ref != wanted.provider_config_ref).then(|| wanted.provider_config_ref.clone());
-    let wanted_labels = with_reserved(state, &wanted.labels);
+    let wanted_labels = with_kept(state, wanted);
     let labels = (state.labels != wanted_labels).then_some(wanted_labels);
     let edges = (state.edges != wanted.edges).then(|| wanted.edges.clone());
-    let deletion_protection =
-        wanted.deletion_protection.filter(|protection| *protection != state.deletion_protection);
+    // A composer may protect its child; only a user, who calls it by its name, lifts that again.
+    let deletion_protection = wanted
+        .deletion_protection
+        .filter(|protection| *protection != state.deletion_protection)
+        .filter(|protection| *protection || wanted.composer.is_none());
 
     let raises = spec.is_some() || kind_version.is_some() || provider_config_ref.is_some();
     let differs = raises || labels.is_some() || edges.is_some() || deletion_protection.is_some();
@@ -115,9 +169,13 @@ fn difference(state: &ResourceState, wanted: &Declare) -> Option<Configured> {
     })
 }
 
-fn with_reserved(state: &ResourceState, labels: &BTreeMap<String, String>) -> BTreeMap<String, String> {
-    let mut merged = labels.clone();
-    for (key, value) in state.labels.iter().filter(|(key, _)| key.starts_with(RESERVED_LABELS)) {
+/// The labels as wanted, with those that are not the declarer's to set or lose.
+fn with_kept(state: &ResourceState, wanted: &Declare) -> BTreeMap<String, String> {
+    let mut merged = wanted.labels.clone();
+    let is_kept = |key: &str| {
+        key.starts_with(RESERVED_LABELS) || (wanted.composer.is_some() && key.starts_with(USER_LABELS))
+    };
+    for (key, value) in state.labels.iter().filter(|(key, _)| is_kept(key)) {
         merged.insert(key.clone(), value.clone());
     }
     merged

@@ -5,6 +5,7 @@ mod compose;
 mod declare;
 mod delete;
 mod evaluate;
+mod names;
 mod operator;
 mod outcome;
 
@@ -73,6 +74,8 @@ pub(super) fn decide(
         ResourceCommand::ConfirmPrune { digest, reason, at } => {
             operator::confirm_prune(state, digest, reason, at)
         }
+        ResourceCommand::BindUpstreams { bound, at } => Ok(names::bind(state, bound, at)),
+        ResourceCommand::TakeName { at } => Ok(names::take(state, at)),
         ResourceCommand::Abandon { reason, at } => operator::abandon(state, reason, at),
     }
 }

@@ -70,6 +70,9 @@ pub struct Basis {
     deleting: bool,
     #[serde(skip_serializing_if = "is_usual")]
     quarantined: bool,
+    /// Waits for its name.
+    #[serde(skip_serializing_if = "is_usual")]
+    waits: bool,
 }
 
 fn is_usual<T: Default + PartialEq>(value: &T) -> bool {
@@ -101,6 +104,7 @@ impl Basis {
             dropped,
             deletion,
             quarantine,
+            behind,
             // Stored in columns.
             identity: _,
             labels: _,
@@ -173,6 +177,7 @@ impl Basis {
             dropped: dropped.as_ref().map(|dropped| dropped.kept),
             deleting: deletion.is_some(),
             quarantined: quarantine.is_some(),
+            waits: behind.is_some(),
         }
     }
 
@@ -221,6 +226,7 @@ impl Basis {
                 kept,
                 kept_until: None,
             }),
+            behind: self.waits.then_some(ResourceId(uuid::Uuid::nil())),
             quarantine: self.quarantined.then(|| Quarantine { reason: String::new(), since: Timestamp(0) }),
             deletion: self.deleting.then_some(Deletion { requested_at: Timestamp(0), open: false }),
             ..ResourceState::default()

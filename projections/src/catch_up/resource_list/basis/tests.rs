@@ -50,6 +50,7 @@ fn created(dice: &mut Dice) -> ResourceEvent {
         edges: edges(dice),
         shape: Arc::new(shape),
         pass_id: None,
+        behind: dice.coin().then(|| ResourceId(Uuid::from_u128(9))),
         at: AT,
     })
 }
@@ -60,6 +61,7 @@ fn edges(dice: &mut Dice) -> Vec<Edge> {
         upstream_ref: ResourceRef::new("up", "stream"),
         values: vec![FieldFlow { dependent_field: format!("/f{n}"), source_field: "/s".to_owned() }],
         conflicted: false,
+        unbound: false,
     };
     (0..dice.below(3)).map(edge).collect()
 }
@@ -91,7 +93,7 @@ fn event(dice: &mut Dice, state: &ResourceState) -> ResourceEvent {
     let (round, digest) = (Round(state.compose_round.0), format!("digest{}", dice.below(2)));
     let standing = [Standing::AllReady, Standing::Impaired, Standing::Open][dice.below(3) as usize];
     let pass_id = PassId(Uuid::from_u128(3));
-    match dice.below(23) {
+    match dice.below(24) {
         0..=2 => ResourceEvent::Worked(Worked {
             epoch: EPOCH,
             generation: state.generation,
@@ -203,6 +205,7 @@ fn event(dice: &mut Dice, state: &ResourceState) -> ResourceEvent {
         20 if state.quarantine.is_some() => ResourceEvent::Released { reason: String::new(), at: AT },
         20 => ResourceEvent::Quarantined { reason: String::new(), at: AT },
         21 => ResourceEvent::GraceEnded { at: AT },
+        22 => ResourceEvent::NameTaken { at: AT },
         _ if dice.below(4) == 0 => ResourceEvent::DeletionRequested { at: AT },
         _ => ResourceEvent::Propagated {},
     }
