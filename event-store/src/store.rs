@@ -209,6 +209,14 @@ pub struct ChildrenSummary {
     pub dropped: Vec<ResourceId>,
 }
 
+/// What keeps a resource from being torn down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Held {
+    pub id: ResourceId,
+    pub by_dependents: bool,
+    pub by_children: bool,
+}
+
 /// A keyset cursor into the queue of one kind version.
 pub type QueueCursor = (i16, Timestamp, ResourceId);
 
@@ -280,6 +288,8 @@ pub trait Store: Send + Sync + 'static {
         limit: u32,
     ) -> Result<Vec<ResourceId>, StoreError>;
     /// The unsettled children of `parent`: one open and one impaired witness, up to 1000 dropped ones.
+    /// Of each of `ids`, whether a live resource depends on it and whether it owns one.
+    async fn held(&self, ids: &[ResourceId]) -> Result<Vec<Held>, StoreError>;
     async fn children_summary(&self, parent: ResourceId) -> Result<ChildrenSummary, StoreError>;
     /// Order-free digest over (id, outward) of every counted child (standing not LeftOut), hex, with their count.
     async fn children_digest(&self, parent: ResourceId) -> Result<(u64, String), StoreError>;

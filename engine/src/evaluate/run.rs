@@ -9,6 +9,7 @@ use converge_domain::resource::{
 use converge_domain::schema::Violation;
 use converge_domain::{DomainError, ResourceId, Sequence, value_flow};
 use converge_event_store::{ExecuteError, StoreError};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -28,10 +29,13 @@ impl Shared {
         }
         let upstreams = self.core.resources(&upstreams).await?;
 
+        let held = self.held_back(&heads).await?;
+
         let mut evaluations = Vec::with_capacity(batch.len());
         for (id, touch) in batch {
             if let Some(state) = heads.get(id) {
-                evaluations.push(self.evaluate_one(*id, state.clone(), *touch, &upstreams));
+                let held = held.get(id);
+                evaluations.push(self.evaluate_one(*id, state.clone(), *touch, &upstreams, held));
             }
         }
         for result in futures::future::join_all(evaluations).await {
@@ -75,9 +79,11 @@ impl Shared {
         state: Arc<ResourceState>,
         touch: Touch,
         upstreams: &Resources,
+        held: Option<&HeldBy>,
     ) -> Result<(), StoreError> {
         if state.deletion.is_some() {
-            return self.evaluate_deleting(id, &state, touch).await;
+            self.evaluate_deleting(id, &state, touch, held).await;
+            return Ok(());
         }
         if state.pass.is_some() {
             self.run_pass(id);
@@ -188,26 +194,34 @@ impl Shared {
         Ok(Some(ChildrenFact { open: summary.open, impaired: summary.impaired, digest, recompose }))
     }
 
+    /// What holds those back whose teardown might open, in one read.
+    async fn held_back(&self, heads: &Resources) -> Result<HashMap<ResourceId, HeldBy>, StoreError> {
+        let waits = |state: &&Arc<ResourceState>| {
+            state.claim.is_none() && state.deletion.as_ref().is_some_and(|deletion| !deletion.open)
+        };
+        let ids: Vec<ResourceId> = heads.values().filter(waits).map(|state| state.id().id).collect();
+        if ids.is_empty() {
+            return Ok(HashMap::new());
+        }
+        let held = self.core.store.held(&ids).await?.into_iter();
+        Ok(held
+            .map(|held| (held.id, HeldBy { dependents: held.by_dependents, children: held.by_children }))
+            .collect())
+    }
+
     async fn evaluate_deleting(
         self: &Arc<Self>,
         id: ResourceId,
         state: &Arc<ResourceState>,
         touch: Touch,
-    ) -> Result<(), StoreError> {
-        if touch.cascades() {
+        held: Option<&HeldBy>,
+    ) {
+        // Nothing is marked where there is nothing; whoever comes later is taken by the edge that it brings.
+        let holds = |held: &HeldBy| held.dependents || held.children;
+        if touch.cascades() && held.is_none_or(holds) {
             self.cascade(id);
         }
-        let open = state.deletion.as_ref().is_some_and(|deletion| deletion.open);
-        if open || state.claim.is_some() {
-            return Ok(());
-        }
-        let held_by = HeldBy {
-            dependents: !self.core.store.dependents(id, None, 1).await?.is_empty(),
-            children: !self.core.store.children(id, None, 1).await?.is_empty(),
-        };
-        if held_by.dependents || held_by.children {
-            return Ok(());
-        }
+        let Some(held_by) = held.filter(|held| !holds(held)).cloned() else { return };
         let evaluate = Evaluate {
             expected: Sequence(state.sequence),
             upstreams: vec![],
@@ -217,7 +231,6 @@ impl Shared {
             at: self.core.now(),
         };
         self.execute(id, ResourceCommand::Evaluate(Box::new(evaluate)), touch).await;
-        Ok(())
     }
 
     /// One engine command; wakes the resource again when it had moved.

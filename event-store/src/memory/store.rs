@@ -3,8 +3,8 @@
 use super::MemoryStore;
 use crate::rows::{ChildMark, QueueRow, TimerRow};
 use crate::store::{
-    Appended, Batch, ChildrenSummary, Head, LogHead, Member, QueueCursor, StagedItem, Store, StoreError,
-    StoredEvent,
+    Appended, Batch, ChildrenSummary, Head, Held, LogHead, Member, QueueCursor, StagedItem, Store,
+    StoreError, StoredEvent,
 };
 use async_trait::async_trait;
 use converge_domain::resource::Standing;
@@ -133,6 +133,22 @@ impl Store for MemoryStore {
         let from = Bound::Excluded((parent, after.unwrap_or(NIL)));
         let children = tables.children.range((from, Bound::Unbounded)).take_while(|(of, _)| *of == parent);
         Ok(children.take(limit as usize).map(|(_, id)| *id).collect())
+    }
+
+    async fn held(&self, ids: &[ResourceId]) -> Result<Vec<Held>, StoreError> {
+        let tables = self.tables();
+        let has = |pairs: &BTreeSet<(ResourceId, ResourceId)>, id: ResourceId| {
+            pairs
+                .range((Bound::Excluded((id, NIL)), Bound::Unbounded))
+                .next()
+                .is_some_and(|(of, _)| *of == id)
+        };
+        let held = |id: &ResourceId| Held {
+            id: *id,
+            by_dependents: has(&tables.edges, *id),
+            by_children: has(&tables.children, *id),
+        };
+        Ok(ids.iter().map(held).collect())
     }
 
     async fn children_summary(&self, parent: ResourceId) -> Result<ChildrenSummary, StoreError> {

@@ -4,7 +4,7 @@ use super::errors::classify;
 use super::{PgStore, run};
 use crate::rows::{QueueRow, TimerRow};
 use crate::store::{
-    ChildrenSummary, Head, LogHead, QueueCursor, StagedItem, StagedPart, StoreError, StoredEvent,
+    ChildrenSummary, Head, Held, LogHead, QueueCursor, StagedItem, StagedPart, StoreError, StoredEvent,
 };
 use converge_domain::{
     AggregateId, AggregateType, KindRef, Position, ResourceId, ResourceRef, Sequence, Timestamp,
@@ -189,6 +189,19 @@ impl PgStore {
                 Ok((ResourceId(upstream), ResourceId(dependent)))
             })
             .collect()
+    }
+
+    pub(super) async fn held_back(&self, ids: &[ResourceId]) -> Result<Vec<Held>, StoreError> {
+        let ids: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
+        let rows = run(sqlx::query(include_str!("sql/held.sql")).bind(ids).fetch_all(&self.pool)).await?;
+        let held = |row: &PgRow| {
+            Ok(Held {
+                id: ResourceId(column(row, "id")?),
+                by_dependents: column(row, "by_dependents")?,
+                by_children: column(row, "by_children")?,
+            })
+        };
+        rows.iter().map(held).collect()
     }
 
     pub(super) async fn children_of(

@@ -4,8 +4,8 @@ use super::errors::classify;
 use super::{PgStore, run};
 use crate::rows::{QueueRow, TimerRow};
 use crate::store::{
-    Appended, Batch, ChildrenSummary, Head, LogHead, Member, QueueCursor, StagedItem, StagedPart, Store,
-    StoreError, StoredEvent,
+    Appended, Batch, ChildrenSummary, Head, Held, LogHead, Member, QueueCursor, StagedItem, StagedPart,
+    Store, StoreError, StoredEvent,
 };
 use async_trait::async_trait;
 use converge_domain::{
@@ -100,6 +100,10 @@ impl Store for PgStore {
         limit: u32,
     ) -> Result<Vec<ResourceId>, StoreError> {
         self.children_of(parent, after, limit).await
+    }
+
+    async fn held(&self, ids: &[ResourceId]) -> Result<Vec<Held>, StoreError> {
+        self.held_back(ids).await
     }
 
     async fn children_summary(&self, parent: ResourceId) -> Result<ChildrenSummary, StoreError> {

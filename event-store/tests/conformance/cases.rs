@@ -432,6 +432,23 @@ pub async fn streams_and_the_log_are_read_in_pages(store: Any) {
     assert_eq!(page[0].metadata.get("actor").map(String::as_str), Some("test"));
 }
 
+pub async fn what_holds_a_teardown_back_is_asked_for_many_at_once(store: Any) {
+    let (parent, leaf, free) = (id(), id(), id());
+    let batch = Builder::default()
+        .write(0, parent, 0)
+        .write_with(1, leaf, 0, |head, rows| {
+            head.parent = Some(resource(parent));
+            rows.edges_added = vec![resource(parent)];
+        })
+        .write(2, free, 0);
+    put(&store, batch).await;
+    let mut held = store.held(&[resource(free), resource(parent), resource(leaf)]).await.unwrap();
+    held.sort_by_key(|held| held.id != resource(parent));
+    assert_eq!((held[0].by_dependents, held[0].by_children), (true, true));
+    assert!(held[1..].iter().all(|held| !held.by_dependents && !held.by_children), "{held:?}");
+    assert_eq!(held.len(), 3);
+}
+
 pub async fn beginnings_of_many_streams_are_read_at_once(store: Any) {
     let (a, b) = (id(), id());
     for sequence in 0..4 {

@@ -230,6 +230,7 @@ mod deaf {
         heads_of_type(aggregate_type: AggregateType) -> Vec<Head>;
         names(names: &[ResourceRef]) -> Vec<(ResourceRef, AggregateId)>;
         dependents(upstream: ResourceId, after: Option<ResourceId>, limit: u32) -> Vec<ResourceId>;
+        held(ids: &[ResourceId]) -> Vec<converge_event_store::Held>;
         children(parent: ResourceId, after: Option<ResourceId>, limit: u32) -> Vec<ResourceId>;
         children_summary(parent: ResourceId) -> ChildrenSummary;
         children_digest(parent: ResourceId) -> (u64, String);
