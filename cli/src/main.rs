@@ -12,10 +12,12 @@ mod output;
 mod progress;
 mod reference;
 mod server;
+mod targets;
 mod telemetry;
 
-use clap::{Parser, Subcommand};
-use client::Client;
+use clap::{CommandFactory, Parser, Subcommand};
+use client::{Client, operations};
+use commands::act;
 use exit::{Failure, Outcome};
 use std::process::ExitCode;
 
@@ -53,6 +55,17 @@ enum Command {
     Wait(commands::wait::WaitArgs),
     Events(commands::events::EventsArgs),
     Delete(commands::delete::DeleteArgs),
+    Graph(commands::graph::GraphArgs),
+    Summary(commands::summary::SummaryArgs),
+    /// Sets resources aside: nothing is scheduled, no value flows in, their owners leave them out
+    Quarantine(commands::act::ActArgs),
+    /// Ends quarantines; what was applied meanwhile is reconciled
+    Release(commands::act::ActArgs),
+    /// Has resources looked at again; Failed ones are tried again
+    Resync(commands::act::ActArgs),
+    Abandon(commands::act::AbandonArgs),
+    ConfirmPrune(commands::act::ConfirmPruneArgs),
+    Completion(commands::completion::CompletionArgs),
     Dev(commands::dev::DevArgs),
     Demo(commands::demo::DemoArgs),
     Serve(commands::serve::ServeArgs),
@@ -105,6 +118,16 @@ async fn run(cli: Cli) -> Outcome {
         Command::Wait(args) => commands::wait::run(args, &client()?).await,
         Command::Events(args) => commands::events::run(args, &client()?).await,
         Command::Delete(args) => commands::delete::run(args, &client()?).await,
+        Command::Graph(args) => commands::graph::run(args, &client()?).await,
+        Command::Summary(args) => commands::summary::run(args, &client()?).await,
+        Command::Quarantine(args) => {
+            act::run(operations::QUARANTINE, act::QUARANTINED, args, &client()?).await
+        }
+        Command::Release(args) => act::run(operations::RELEASE, act::RELEASED, args, &client()?).await,
+        Command::Resync(args) => act::run(operations::RESYNC, act::RESYNCED, args, &client()?).await,
+        Command::Abandon(args) => act::abandon(args, &client()?).await,
+        Command::ConfirmPrune(args) => act::confirm_prune(args, &client()?).await,
+        Command::Completion(args) => commands::completion::run(&args, Cli::command()),
         Command::Dev(args) => commands::dev::run(args).await,
         Command::Demo(args) => commands::demo::run(args).await,
         Command::Serve(args) => commands::serve::run(args).await,

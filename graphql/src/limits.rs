@@ -4,6 +4,12 @@ use std::time::Duration;
 
 /// Documents of one apply.
 pub const APPLY_DOCUMENTS_MAX: usize = 1_000;
+/// Resources that one delete or action is about.
+pub const TARGETS_MAX: usize = 1_000;
+/// Resources of one graph.
+pub const GRAPH_NODES_MAX: usize = 5_000;
+/// Events of a dependent that are looked through for the one that gave a value.
+pub const PROVENANCE_EVENTS_MAX: u64 = 5_000;
 /// Bytes of the documents of one apply, and with the query around them of one request.
 pub const APPLY_BYTES_MAX: usize = 32 * 1024 * 1024;
 pub const REQUEST_BYTES_MAX: usize = APPLY_BYTES_MAX + 64 * 1024;

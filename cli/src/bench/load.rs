@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::args::LoadArgs;
 use super::worker::LEAF;
-use crate::client::model::{ApplyAnswer, DeleteAnswer};
+use crate::client::model::{ApplyAnswer, DeleteManyAnswer};
 use crate::client::{Client, operations};
 
 /// Applies one set of documents; what was done to each.
@@ -44,8 +44,9 @@ pub async fn apply_all(
 /// Deletes resources by name, some requests at a time.
 pub async fn delete_all(client: &Client, clients: u32, kind: &str, names: &[String]) -> anyhow::Result<()> {
     let requests = names.iter().map(|name| async move {
-        let variables = json!({ "kind": kind, "name": name });
-        let _: DeleteAnswer = client.ask(operations::DELETE, variables).await?;
+        let targets = json!({ "names": [{ "kind": kind, "name": name }] });
+        let variables = json!({ "targets": targets, "cascade": false });
+        let _: DeleteManyAnswer = client.ask(operations::DELETE_MANY, variables).await?;
         anyhow::Ok(())
     });
     stream::iter(requests).buffer_unordered(usize::try_from(clients)?).try_collect().await

@@ -4,7 +4,7 @@
 //! the wire and numbers here.
 
 use chrono::{DateTime, Utc};
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 /// `{resource}`.
@@ -85,6 +85,12 @@ pub struct Resource {
     pub claim: Option<Claim>,
     #[serde(default)]
     pub retry_at: Option<DateTime<Utc>>,
+    /// None: nobody set it aside.
+    #[serde(default)]
+    pub quarantine_reason: Option<String>,
+    /// The end of the grace window of a child that its composer dropped.
+    #[serde(default)]
+    pub kept_until: Option<DateTime<Utc>>,
     #[serde(default)]
     pub created_at: Option<DateTime<Utc>>,
     #[serde(default)]
@@ -120,7 +126,9 @@ pub struct Condition {
 pub struct Edge {
     pub kind: String,
     pub name: String,
-    pub id: String,
+    /// None: there is none of that name to lean on.
+    #[serde(default)]
+    pub id: Option<String>,
     #[serde(default)]
     pub values: Vec<FieldFlow>,
 }
@@ -131,6 +139,12 @@ pub struct Edge {
 pub struct FieldFlow {
     pub dependent_field: String,
     pub source_field: String,
+    #[serde(default)]
+    pub flowed: bool,
+    #[serde(default)]
+    pub value: Value,
+    #[serde(default)]
+    pub reason: Option<String>,
 }
 
 /// The last failure of a resource's own reaction.
@@ -344,21 +358,108 @@ pub struct ApplyResult {
     pub warnings: Vec<String>,
 }
 
-/// `{delete}`.
+/// `{deleteMany}`.
 #[derive(Debug, Deserialize)]
-pub struct DeleteAnswer {
-    pub delete: DeletePayload,
+#[serde(rename_all = "camelCase")]
+pub struct DeleteManyAnswer {
+    pub delete_many: DeleteManyPayload,
 }
 
-/// What a delete did.
+/// What a delete of many did.
 #[derive(Debug, Deserialize)]
-pub struct DeletePayload {
+pub struct DeleteManyPayload {
     #[serde(deserialize_with = "decimal")]
     pub position: u64,
+    pub going: Vec<Going>,
+}
+
+/// A resource whose deletion was accepted.
+#[derive(Debug, Deserialize)]
+pub struct Going {
     pub id: String,
+    pub kind: String,
+    pub name: String,
     pub already: bool,
     #[serde(default)]
     pub notes: Vec<String>,
+}
+
+/// `{acted: …}`, whatever was done.
+#[derive(Debug, Deserialize)]
+pub struct ActAnswer {
+    pub acted: ActPayload,
+}
+
+/// What an action did.
+#[derive(Debug, Deserialize)]
+pub struct ActPayload {
+    pub results: Vec<Acted>,
+}
+
+/// What an action did to one resource.
+#[derive(Debug, Deserialize)]
+pub struct Acted {
+    pub kind: String,
+    pub name: String,
+    pub changed: bool,
+    #[serde(default)]
+    pub notes: Vec<String>,
+}
+
+/// `{graph}`.
+#[derive(Debug, Deserialize)]
+pub struct GraphAnswer {
+    pub graph: Option<Graph>,
+}
+
+/// What depends on what.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Graph {
+    pub complete: bool,
+    pub nodes: Vec<GraphNode>,
+    pub edges: Vec<GraphEdge>,
+}
+
+/// A resource of a graph.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct GraphNode {
+    pub id: String,
+    pub kind: String,
+    pub name: String,
+    pub phase: String,
+}
+
+/// One resource needs another.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct GraphEdge {
+    pub from: String,
+    pub to: GraphUpstream,
+}
+
+/// What is needed.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct GraphUpstream {
+    /// None: nobody bears the name yet, or somebody else does.
+    pub id: Option<String>,
+    pub kind: String,
+    pub name: String,
+    pub conflicted: bool,
+    pub values: Vec<GraphFlow>,
+}
+
+/// A value that flows, with where it came from.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct GraphFlow {
+    pub dependent_field: String,
+    pub source_field: String,
+    pub flowed: bool,
+    pub value: Value,
+    #[serde(default, deserialize_with = "optional_decimal")]
+    pub source_sequence: Option<u64>,
+    #[serde(default, deserialize_with = "optional_decimal")]
+    pub position: Option<u64>,
+    pub reason: Option<String>,
 }
 
 /// A 64-bit number: a decimal string on the wire; a plain number is read too.

@@ -127,6 +127,13 @@ fn text(resource: &Resource, children: &Children) -> String {
     if resource.deletion_protection {
         put!(out, "Protection:   deletion protection is on");
     }
+    if let Some(reason) = &resource.quarantine_reason {
+        let reason = if reason.is_empty() { "no reason was given" } else { reason };
+        put!(out, "Quarantine:   {reason}; `converge release {}/{}` ends it", resource.kind, resource.name);
+    }
+    if let Some(until) = resource.kept_until {
+        put!(out, "Kept until:   {} ({}); its composer dropped it", age::instant(until), age::until(until));
+    }
     if let Some(created_at) = resource.created_at {
         put!(out, "Created:      {} ({} ago)", age::instant(created_at), age::ago(created_at));
     }
@@ -192,6 +199,10 @@ fn conditions(out: &mut String, resource: &Resource) {
         ]
     });
     indent(out, &render(&["type", "status", "reason", "since", "message"], rows.collect()));
+    if resource.conditions.iter().any(|condition| condition.condition_type == "PruneHeld") {
+        let name = format!("{}/{}", resource.kind, resource.name);
+        put!(out, "  to let it happen: converge confirm-prune {name} --digest DIGEST");
+    }
 }
 
 fn indent(out: &mut String, lines: &str) {
@@ -238,10 +249,28 @@ fn edges(out: &mut String, resource: &Resource) {
         let flows: Vec<String> = edge
             .values
             .iter()
-            .map(|flow| format!("{} from its {}", flow.dependent_field, flow.source_field))
+            .map(|flow| {
+                let value = match (&flow.reason, flow.flowed) {
+                    (Some(reason), _) => format!(" ({reason})"),
+                    (None, true) => format!(" = {}", short(&flow.value)),
+                    (None, false) => " (not yet)".to_owned(),
+                };
+                format!("{} from its {}{value}", flow.dependent_field, flow.source_field)
+            })
             .collect();
         let separator = if flows.is_empty() { "" } else { ": " };
-        put!(out, "  {}/{}{separator}{}", edge.kind, edge.name, flows.join(", "));
+        let missing = if edge.id.is_none() { " (missing)" } else { "" };
+        put!(out, "  {}/{}{missing}{separator}{}", edge.kind, edge.name, flows.join(", "));
+    }
+}
+
+/// A value as long as fits beside others.
+fn short(value: &Value) -> String {
+    const SHOWN: usize = 40;
+    let text = value.to_string();
+    match text.char_indices().nth(SHOWN) {
+        Some((at, _)) => format!("{}…", &text[..at]),
+        None => text,
     }
 }
 

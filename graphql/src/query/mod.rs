@@ -1,6 +1,7 @@
 //! What may be asked.
 
 mod events;
+mod graph;
 mod kinds;
 mod provider_configs;
 mod resource;
@@ -16,6 +17,7 @@ pub struct Query(
     resource::ResourceQuery,
     resources::ResourcesQuery,
     tree::TreeQuery,
+    graph::GraphQuery,
     kinds::KindsQuery,
     provider_configs::ProviderConfigsQuery,
     events::EventsQuery,

@@ -1,6 +1,6 @@
 //! A resource, as its folded state tells.
 
-use super::{Condition, DateTime, Event, Json, Position, ResourceConnection, connection::decode_key};
+use super::{Condition, DateTime, Edge, Event, Json, Position, ResourceConnection, connection::decode_key};
 use crate::consistency::note;
 use crate::directory::Named;
 use crate::error::ApiError;
@@ -43,24 +43,6 @@ impl Resource {
     pub const fn new(state: Arc<ResourceState>) -> Self {
         Self { state }
     }
-}
-
-/// Edges from a resource to what it needs first.
-#[derive(SimpleObject)]
-pub struct Edge {
-    kind: String,
-    name: String,
-    id: ID,
-    values: Vec<FieldFlow>,
-}
-
-/// A value that flows along an edge.
-#[derive(SimpleObject)]
-pub struct FieldFlow {
-    /// Where in the spec it goes, as a JSON Pointer.
-    dependent_field: String,
-    /// Where in the upstream's status it comes from, as a JSON Pointer.
-    source_field: String,
 }
 
 /// The last failure of a resource's own reaction.
@@ -184,20 +166,17 @@ impl Resource {
 
     /// What must be Ready before it, with the values that flow.
     async fn depends_on(&self) -> Vec<Edge> {
-        let flow = |flow: &converge_domain::resource::FieldFlow| FieldFlow {
-            dependent_field: flow.dependent_field.clone(),
-            source_field: flow.source_field.clone(),
-        };
-        self.state
-            .edges
-            .iter()
-            .map(|edge| Edge {
-                kind: edge.upstream_ref.kind.clone(),
-                name: edge.upstream_ref.name.clone(),
-                id: ID::from(edge.upstream.to_string()),
-                values: edge.values.iter().map(flow).collect(),
-            })
-            .collect()
+        self.state.edges.iter().map(|edge| Edge::new(&self.state, edge)).collect()
+    }
+
+    /// Why an operator set it aside; null when none did.
+    async fn quarantine_reason(&self) -> Option<&str> {
+        self.state.quarantine.as_ref().map(|quarantine| quarantine.reason.as_str())
+    }
+
+    /// When the grace window of a child that its composer dropped ends.
+    async fn kept_until(&self) -> Option<DateTime> {
+        self.state.dropped.as_ref().and_then(|mark| mark.kept_until).map(DateTime)
     }
 
     /// Direct children in (kind, name) order.

@@ -18,8 +18,20 @@ macro_rules! operations {
 operations! {
     /// Applies documents, all or nothing.
     APPLY = "Apply" in "apply.graphql";
-    /// Requests one resource's deletion.
-    DELETE = "Delete" in "delete.graphql";
+    /// Requests deletions, all or none.
+    DELETE_MANY = "DeleteMany" in "delete_many.graphql";
+    /// Sets resources aside.
+    QUARANTINE = "Quarantine" in "quarantine.graphql";
+    /// Ends quarantines.
+    RELEASE = "Release" in "release.graphql";
+    /// Has resources looked at again.
+    RESYNC = "Resync" in "resync.graphql";
+    /// Gives teardowns up.
+    ABANDON = "Abandon" in "abandon.graphql";
+    /// Lets a held prune happen.
+    CONFIRM_PRUNE = "ConfirmPrune" in "confirm_prune.graphql";
+    /// What depends on what, with the values that flow.
+    GRAPH = "Graph" in "graph.graphql";
     /// Everything about one resource, by name.
     RESOURCE = "Resource" in "resource.graphql";
     /// One resource's phase, and why.
@@ -58,7 +70,13 @@ mod tests {
     fn every_operation_bears_its_name() {
         for operation in [
             APPLY,
-            DELETE,
+            DELETE_MANY,
+            QUARANTINE,
+            RELEASE,
+            RESYNC,
+            ABANDON,
+            CONFIRM_PRUNE,
+            GRAPH,
             RESOURCE,
             STATE,
             STATE_BY_ID,

@@ -36,6 +36,11 @@ impl Filter {
             && self.root.is_none_or(|root| *ancestors.last().unwrap_or(&id) == root)
     }
 
+    /// Whether it rules nothing out.
+    pub fn admits_all(&self) -> bool {
+        *self == Self::default()
+    }
+
     /// The whole filter, on a folded state; the same answer as the list's queries give. A resource that
     /// does not exist (any more) is in no list.
     pub fn admits(&self, state: &ResourceState) -> bool {
