@@ -3,6 +3,7 @@
 //! The server runs in this process, on a PostgreSQL of its own; the worker is a separate process, as it is
 //! in earnest. Everything after the start goes through the public API, exactly as a user's commands would.
 
+mod acts;
 mod assets;
 mod report;
 mod worker;
@@ -24,7 +25,8 @@ use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 use worker::{Knobs, Worker};
 
-/// Builds a landing zone of 58 functional domains from one document, and shows it grow.
+/// Builds a landing zone of 58 functional domains from one document and shows it grow; then edits it, takes a domain away, and
+/// takes everything down in reverse order (`--keep` leaves it standing).
 #[derive(Debug, Args)]
 pub struct DemoArgs {
     /// Stay up when it is Ready, to look around
@@ -141,6 +143,7 @@ async fn reconcile(client: &Client, args: &DemoArgs, bom: Vec<Document>) -> Outc
     console::note(format_args!("{kinds} kinds applied"));
     let before = report::Reading::take(client).await?;
     let started = Instant::now();
+    let bill = acts::Bill::read(&bom);
     let payloads = apply::send(client, bom, Some("resource"), |payload| {
         for result in &payload.results {
             console::note(format_args!("{} {}", apply::subject(result), result.verb));
@@ -160,7 +163,11 @@ async fn reconcile(client: &Client, args: &DemoArgs, bom: Vec<Document>) -> Outc
     }
     let elapsed = started.elapsed();
     let after = report::Reading::take(client).await?;
-    report::print(client, &wanted, &before, &after, elapsed).await
+    report::print(client, &wanted, &before, &after, elapsed).await?;
+    match (bill, wanted.as_slice()) {
+        (Some(bill), [root]) => acts::play(client, bill, root, args.keep, &patience).await,
+        _ => Ok(()),
+    }
 }
 
 /// A folder that is nobody's yet. PostgreSQL's user must be able to reach it, so it lies in the temporary
