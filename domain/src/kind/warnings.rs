@@ -16,7 +16,6 @@ pub fn warnings(manifest: &Manifest) -> Vec<String> {
     for reaction in &manifest.reactions {
         let what = match reaction.trigger {
             Trigger::Operation => "operations are not run yet",
-            Trigger::Resync => "resync reactions are not run yet",
             Trigger::Reactor => "reactor reactions are not run yet",
             _ => "",
         };
@@ -35,23 +34,9 @@ pub fn warnings(manifest: &Manifest) -> Vec<String> {
     let stored = [
         (
             knobs.resync_interval_secs.is_some_and(|secs| secs > 0),
-            "resync_interval_secs: stored, but resources are not observed periodically yet",
-        ),
-        (knobs.resync_recomposes == Some(true), "resync_recomposes: stored, but no resync recomposes yet"),
-        (
-            knobs.orphan_grace_secs.is_some_and(|secs| secs > 0),
-            "orphan_grace_secs: stored, but there is no grace window yet; a child its composer drops is kept and \
-             named, not destroyed",
+            "resync_interval_secs: stored, but resources are observed on demand only, not periodically yet",
         ),
         (knobs.drift_policy.is_some(), "drift_policy: stored, but drift is not detected yet"),
-        (
-            knobs.recompose_on_children == Some(true),
-            "recompose_on_children: stored, but a child's status does not recompose its owner yet",
-        ),
-        (
-            knobs.prune_share_max.is_some_and(|share| share < 1.0),
-            "prune_share_max: stored, but prunes are not held for confirmation yet",
-        ),
         (manifest.compare.is_some(), "compare: stored, but observed values are not compared yet"),
         (
             !manifest.immutable.is_empty(),

@@ -102,6 +102,11 @@ impl World {
         self.worker = Some(tokio::spawn(worker.run()));
     }
 
+    /// Another worker beside the first, so that a handler that blocks holds up only its own kinds.
+    pub fn second_worker(&self) -> SecondWorker {
+        SecondWorker { dispatch: self.dispatch.clone(), tasks: self.tasks.clone(), worker: None }
+    }
+
     /// This process ends; the store stays.
     pub async fn end(mut self) -> Arc<dyn Store> {
         self.kill_worker();
@@ -282,6 +287,38 @@ pub fn check_invariants(events: &[StoredEvent]) {
                     );
                 }
             }
+        }
+    }
+}
+
+/// See [`World::second_worker`]; it goes when this is dropped.
+pub struct SecondWorker {
+    dispatch: Arc<dyn Dispatch>,
+    tasks: Arc<Mutex<Vec<(String, Reaction, String)>>>,
+    worker: Option<JoinHandle<()>>,
+}
+
+impl SecondWorker {
+    pub fn serve(
+        &mut self,
+        kinds: &[(&str, u16)],
+        handler: impl Fn(&Task, &[Value]) -> Answer + Send + Sync + 'static,
+    ) {
+        let worker = Worker {
+            dispatch: self.dispatch.clone(),
+            kinds: kinds.iter().map(|(kind, version)| KindRef::new(*kind, *version)).collect(),
+            handler: Arc::new(handler),
+            tasks: self.tasks.clone(),
+            may_be_fenced: false,
+        };
+        self.worker = Some(tokio::spawn(worker.run()));
+    }
+}
+
+impl Drop for SecondWorker {
+    fn drop(&mut self) {
+        if let Some(worker) = self.worker.take() {
+            worker.abort();
         }
     }
 }

@@ -4,7 +4,7 @@
 //! once) and in the worker's own ledger (each decision carried out under one idempotency key).
 //!
 //! Specs of children are their composer's, so an edit is a new edition of every root, whose composer then changes 1 % of
-//! its children. What the specification also asks for, a resync of all, is not built yet.
+//! its children. What the specification also asks for, a resync of all, comes with periodic observation.
 
 mod deleted;
 mod edited;
