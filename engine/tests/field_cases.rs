@@ -178,7 +178,7 @@ async fn case_11_a_value_that_comes_late_is_waited_for_followed_and_kept_when_it
     assert_eq!(kept.effective_spec(), json!({"account_id": "two"}), "its last value stays");
     assert_eq!(kept.phase(), Phase::Ready, "and its phase");
     let marked = world.condition("vpc", "v", "InputsResolved").await.unwrap();
-    assert_eq!(marked, "/id of account/a (for /account_id) is null");
+    assert_eq!(marked, "/id of account/a (for /account_id): it is null");
     assert!(kept.deletion.is_none());
     world.check_invariants().await;
 }

@@ -19,7 +19,7 @@ impl ResourceState {
         if !self.unresolved.is_empty() {
             let first = &self.unresolved[0];
             let message = format!(
-                "{} of {} (for {}) is {}",
+                "{} of {} (for {}): {}",
                 first.source_field, first.upstream, first.field, first.reason
             );
             let condition = self.condition("InputsResolved", false, "FieldMissing", message, self.updated_at);
