@@ -32,6 +32,28 @@ pub struct TargetArgs {
 }
 
 impl TargetArgs {
+    /// Takes the kind versions among the names (`kind/vpc/v1`) out.
+    ///
+    /// # Errors
+    /// For a reference to a kind without its version.
+    pub fn take_kinds(&mut self) -> Result<Vec<(String, u16)>, Failure> {
+        let (kinds, resources) =
+            self.references.drain(..).partition(|target: &ResourceRef| target.kind == "kind");
+        self.references = resources;
+        let version = |target: &ResourceRef| {
+            let (kind, version) = target.name.split_once("/v")?;
+            Some((kind.to_owned(), version.parse().ok()?))
+        };
+        kinds
+            .iter()
+            .map(|target: &ResourceRef| {
+                version(target).ok_or_else(|| {
+                    Failure::usage(format_args!("{target}: say which version, as in kind/{}/v1", target.name))
+                })
+            })
+            .collect()
+    }
+
     /// What is asked for, as values of `Targets`, one request each. Documents go last first, as they are deleted.
     ///
     /// # Errors
@@ -101,6 +123,15 @@ mod tests {
             requests(&["-l", "team=x,tier=", "--kind", "vpc"]),
             [json!({"selector": {"labels": {"team": "x", "tier": ""}, "kind": "vpc"}})]
         );
+    }
+
+    #[test]
+    fn kind_versions_are_told_from_resources() {
+        let mut line = Line::try_parse_from(["x", "kind/vpc/v2", "vpc/a"]).unwrap();
+        assert_eq!(line.targets.take_kinds().unwrap(), [("vpc".to_owned(), 2)]);
+        assert_eq!(line.targets.references, [ResourceRef::new("vpc", "a")]);
+        let mut line = Line::try_parse_from(["x", "kind/vpc"]).unwrap();
+        assert!(line.targets.take_kinds().is_err());
     }
 
     #[test]

@@ -3,7 +3,9 @@
 use async_trait::async_trait;
 use converge_domain::document::Document;
 use converge_domain::resource::ResourceState;
-use converge_domain::{AggregateId, CommandId, Generation, Position, ResourceId, ResourceRef, Revision};
+use converge_domain::{
+    AggregateId, CommandId, Generation, KindRef, Position, ResourceId, ResourceRef, Revision,
+};
 use std::sync::Arc;
 
 /// Who asks, and under which request.
@@ -164,6 +166,9 @@ pub trait Gateway: Send + Sync + 'static {
         request: DeleteRequest,
         context: RequestContext,
     ) -> Result<DeleteAnswer, GatewayError>;
+    /// Deletes a kind version that no resource needs: none is of it, and none was last claimed under it. The position of its
+    /// event.
+    async fn delete_kind(&self, kind: KindRef, context: RequestContext) -> Result<Position, GatewayError>;
     /// Acts on all targets, or on none.
     async fn act(&self, request: ActRequest, context: RequestContext) -> Result<ActAnswer, GatewayError>;
     /// The live resource of that name.

@@ -5,9 +5,9 @@
 mod world;
 
 use converge_domain::resource::{Phase, Reaction, ResourceEvent};
-use converge_domain::{AnyEvent, Position};
+use converge_domain::{AnyEvent, KindRef, Position};
 use converge_engine::dispatch::Task;
-use converge_engine::gateway_api::GatewayError;
+use converge_engine::gateway_api::{GatewayError, RequestContext};
 use serde_json::{Value, json};
 use world::{Answer, World, child, composer_kind, depending, flow, leaf_kind, resource};
 
@@ -253,4 +253,26 @@ async fn a_resource_that_was_never_claimed_goes_without_a_task() {
     world.apply(vec![resource("account", "a", json!({}))]).await.unwrap();
     world.delete("account", "a").await;
     world.until_gone("account", "a").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn case_20_a_kind_with_live_resources_is_not_deleted_and_some_of_them_are_listed() {
+    let world = served().await;
+    world.apply(vec![resource("account", "a", json!({}))]).await.unwrap();
+    world.until_ready("account", "a").await;
+    let delete =
+        async || world.gateway.delete_kind(KindRef::new("account", 1), RequestContext::default()).await;
+    assert_eq!(
+        conflict(&delete().await.unwrap_err()),
+        "kind account/v1 is needed by account/a; delete these first"
+    );
+    world.delete("account", "a").await;
+    world.until_gone("account", "a").await;
+    delete().await.unwrap();
+    assert!(matches!(delete().await.unwrap_err(), GatewayError::NotFound(_)));
+    let unknown = world.apply(vec![resource("account", "b", json!({}))]).await.unwrap_err();
+    assert!(unknown.to_string().contains("not known"), "{unknown}");
+    // Published again, it is as new.
+    world.apply(vec![leaf_kind("account"), resource("account", "b", json!({}))]).await.unwrap();
+    world.until_ready("account", "b").await;
 }

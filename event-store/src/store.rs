@@ -261,6 +261,13 @@ pub trait Store: Send + Sync + 'static {
     /// Holders of names, those that exist.
     async fn names(&self, names: &[ResourceRef]) -> Result<Vec<(ResourceRef, AggregateId)>, StoreError>;
     /// Resources with an edge to `upstream`, by id after `after`.
+    /// Live resources of a kind by name after `after`, whatever their versions.
+    async fn names_of_kind(
+        &self,
+        kind: &str,
+        after: &str,
+        limit: u32,
+    ) -> Result<Vec<(String, ResourceId)>, StoreError>;
     async fn dependents(
         &self,
         upstream: ResourceId,

@@ -141,7 +141,7 @@ fn from_event(event: &AnyEvent) -> Option<Named> {
         AnyEvent::ReactorBinding(ReactorBindingEvent::Declared { document, .. }) => {
             Some(other(AggregateType::ReactorBinding, document.name.clone()))
         }
-        AnyEvent::ProviderConfig(_) | AnyEvent::ReactorBinding(_) => None,
+        AnyEvent::Kind(_) | AnyEvent::ProviderConfig(_) | AnyEvent::ReactorBinding(_) => None,
     }
 }
 

@@ -70,6 +70,15 @@ async fn a_delete_of_many_names_everything_that_goes() {
     assert_eq!(refused["errors"][0]["extensions"]["code"], "CONFLICT", "{refused}");
 }
 
+#[tokio::test]
+async fn a_kind_version_is_deleted_by_its_number() {
+    let world = world().await;
+    let delete = "mutation($kind: String!) { deleteKind(kind: $kind, kindVersion: 1) }";
+    assert_eq!(world.ask(delete, json!({"kind": "vpc"})).await["data"]["deleteKind"], "45");
+    let refused = world.ask(delete, json!({"kind": "conflict"})).await;
+    assert_eq!(refused["errors"][0]["extensions"]["code"], "CONFLICT", "{refused}");
+}
+
 /// `zone/z` above `account/a` and `vpc/v`; the account's id has flowed into the vpc, its ip has not.
 async fn with_edges() -> (World, ResourceId) {
     let mut world = World::new().await;

@@ -9,10 +9,11 @@ use crate::targets::TargetArgs;
 use crate::{console, duration};
 use clap::Args;
 use converge_domain::ResourceRef;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::time::Duration;
 
-/// Deletes resources with everything they own, in reverse dependency order: all that are named, or none.
+/// Deletes resources with everything they own, in reverse dependency order: all that are named, or none. A kind version
+/// (`kind/vpc/v1`) goes when no resource needs it.
 #[derive(Debug, Args)]
 pub struct DeleteArgs {
     #[command(flatten)]
@@ -39,7 +40,13 @@ struct Going {
 ///
 /// # Errors
 /// A refusal's code; [`crate::exit::Exit::NotConverged`] when time is up before the end.
-pub async fn run(args: DeleteArgs, client: &Client) -> Outcome {
+pub async fn run(mut args: DeleteArgs, client: &Client) -> Outcome {
+    let kinds = args.targets.take_kinds()?;
+    for (kind, version) in &kinds {
+        let variables = json!({"kind": kind, "kindVersion": version});
+        let _: Value = client.ask(operations::DELETE_KIND, variables).await?;
+        console::print(format_args!("kind/{kind}/v{version} deleted"))?;
+    }
     let mut going = Vec::new();
     for targets in args.targets.requests()? {
         let variables = json!({"targets": targets, "cascade": args.cascade});
@@ -55,7 +62,7 @@ pub async fn run(args: DeleteArgs, client: &Client) -> Outcome {
             going.push(Going { reference, id: one.id, position });
         }
     }
-    if going.is_empty() {
+    if going.is_empty() && kinds.is_empty() {
         console::note("nothing is selected");
     }
     if args.wait {

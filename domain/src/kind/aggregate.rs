@@ -41,6 +41,13 @@ impl Aggregate for KindState {
                 sink.write(KindEvent::Published { manifest: Arc::new(*manifest), at }, self).await;
                 Ok(())
             }
+            KindCommand::Delete { at } => {
+                if self.manifest.is_none() {
+                    return Err(KindError::NotFound);
+                }
+                sink.write(KindEvent::Deleted { at }, self).await;
+                Ok(())
+            }
         }
     }
 
@@ -48,6 +55,7 @@ impl Aggregate for KindState {
         self.sequence += 1;
         match event {
             KindEvent::Published { manifest, .. } => self.manifest = Some(manifest),
+            KindEvent::Deleted { .. } => self.manifest = None,
         }
     }
 }

@@ -8,4 +8,6 @@ use crate::ids::Timestamp;
 pub enum KindCommand {
     /// Publishes the manifest: creates the version, or changes it where the change is not breaking.
     Publish { manifest: Box<Manifest>, at: Timestamp },
+    /// Removes the version; whoever asks has made sure that no resource needs it.
+    Delete { at: Timestamp },
 }

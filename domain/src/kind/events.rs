@@ -10,12 +10,15 @@ use std::sync::Arc;
 pub enum KindEvent {
     /// The manifest as of now.
     Published { manifest: Arc<Manifest>, at: Timestamp },
+    /// Nobody can be of this version any more, until it is published again.
+    Deleted { at: Timestamp },
 }
 
 impl cqrs_es::DomainEvent for KindEvent {
     fn event_type(&self) -> String {
         match self {
             Self::Published { .. } => "Published".to_owned(),
+            Self::Deleted { .. } => "Deleted".to_owned(),
         }
     }
 

@@ -4,6 +4,7 @@ mod act;
 mod apply;
 mod check;
 mod delete;
+mod delete_kind;
 mod plan;
 mod targets;
 
@@ -15,7 +16,7 @@ use crate::gateway_api::{
 use async_trait::async_trait;
 use converge_domain::document::Document;
 use converge_domain::resource::ResourceState;
-use converge_domain::{ResourceId, ResourceRef};
+use converge_domain::{KindRef, Position, ResourceId, ResourceRef};
 use converge_event_store::{ExecuteError, Metadata, StoreError};
 use std::sync::Arc;
 
@@ -71,6 +72,10 @@ impl Gateway for EngineGateway {
         context: RequestContext,
     ) -> Result<DeleteAnswer, GatewayError> {
         self.delete_all(request, &context).await
+    }
+
+    async fn delete_kind(&self, kind: KindRef, context: RequestContext) -> Result<Position, GatewayError> {
+        self.delete_kind_version(kind, &context).await
     }
 
     async fn act(&self, request: ActRequest, context: RequestContext) -> Result<ActAnswer, GatewayError> {

@@ -111,6 +111,24 @@ impl Store for MemoryStore {
         Ok(names.iter().filter_map(|name| tables.names.get(name).map(|id| (name.clone(), *id))).collect())
     }
 
+    async fn names_of_kind(
+        &self,
+        kind: &str,
+        after: &str,
+        limit: u32,
+    ) -> Result<Vec<(String, ResourceId)>, StoreError> {
+        let tables = self.tables();
+        let mut names: Vec<(String, ResourceId)> = tables
+            .names
+            .iter()
+            .filter(|(name, _)| name.kind == kind && name.name.as_str() > after)
+            .map(|(name, id)| (name.name.clone(), ResourceId(id.0)))
+            .collect();
+        names.sort_unstable();
+        names.truncate(limit as usize);
+        Ok(names)
+    }
+
     async fn dependents(
         &self,
         upstream: ResourceId,

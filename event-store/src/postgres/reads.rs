@@ -163,6 +163,17 @@ impl PgStore {
             .collect()
     }
 
+    pub(super) async fn bearers_of_kind(
+        &self,
+        kind: &str,
+        after: &str,
+        limit: u32,
+    ) -> Result<Vec<(String, ResourceId)>, StoreError> {
+        let query = sqlx::query(include_str!("sql/names_of_kind.sql"));
+        let rows = run(query.bind(kind).bind(after).bind(i64::from(limit)).fetch_all(&self.pool)).await?;
+        rows.iter().map(|row| Ok((column(row, "name")?, ResourceId(column(row, "id")?)))).collect()
+    }
+
     pub(super) async fn dependents_of(
         &self,
         upstream: ResourceId,

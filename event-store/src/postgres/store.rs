@@ -76,6 +76,15 @@ impl Store for PgStore {
         self.holders(names).await
     }
 
+    async fn names_of_kind(
+        &self,
+        kind: &str,
+        after: &str,
+        limit: u32,
+    ) -> Result<Vec<(String, ResourceId)>, StoreError> {
+        self.bearers_of_kind(kind, after, limit).await
+    }
+
     async fn dependents(
         &self,
         upstream: ResourceId,

@@ -432,6 +432,20 @@ pub async fn streams_and_the_log_are_read_in_pages(store: Any) {
     assert_eq!(page[0].metadata.get("actor").map(String::as_str), Some("test"));
 }
 
+pub async fn the_bearers_of_a_kinds_names_are_listed_in_order(store: Any) {
+    let (a, b, other) = (id(), id(), id());
+    let named = |kind: &str, name: &str| Some(ResourceRef::new(kind, name));
+    let batch = Builder::default()
+        .write_with(0, b, 0, |_, rows| rows.name_taken = named("vpc", "b"))
+        .write_with(1, a, 0, |_, rows| rows.name_taken = named("vpc", "a"))
+        .write_with(2, other, 0, |_, rows| rows.name_taken = named("vpcs", "c"));
+    put(&store, batch).await;
+    let read = async |after, limit| store.names_of_kind("vpc", after, limit).await.unwrap();
+    assert_eq!(read("", 10).await, [("a".to_owned(), resource(a)), ("b".to_owned(), resource(b))]);
+    assert_eq!(read("", 1).await.len(), 1);
+    assert_eq!(read("a", 10).await, [("b".to_owned(), resource(b))]);
+}
+
 pub async fn what_holds_a_teardown_back_is_asked_for_many_at_once(store: Any) {
     let (parent, leaf, free) = (id(), id(), id());
     let batch = Builder::default()

@@ -49,6 +49,7 @@ conformance!(
     a_committed_batch_is_found_and_an_unknown_one_can_never_commit,
     commit_times_never_go_back_and_reads_carry_them,
     streams_and_the_log_are_read_in_pages,
+    the_bearers_of_a_kinds_names_are_listed_in_order,
     what_holds_a_teardown_back_is_asked_for_many_at_once,
     beginnings_of_many_streams_are_read_at_once,
     timers_at_the_same_instant_come_together,

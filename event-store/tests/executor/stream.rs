@@ -229,6 +229,7 @@ mod deaf {
         heads(ids: &[AggregateId]) -> Vec<Head>;
         heads_of_type(aggregate_type: AggregateType) -> Vec<Head>;
         names(names: &[ResourceRef]) -> Vec<(ResourceRef, AggregateId)>;
+        names_of_kind(kind: &str, after: &str, limit: u32) -> Vec<(String, ResourceId)>;
         dependents(upstream: ResourceId, after: Option<ResourceId>, limit: u32) -> Vec<ResourceId>;
         held(ids: &[ResourceId]) -> Vec<converge_event_store::Held>;
         children(parent: ResourceId, after: Option<ResourceId>, limit: u32) -> Vec<ResourceId>;

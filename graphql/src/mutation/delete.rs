@@ -5,7 +5,7 @@ use crate::error::ApiError;
 use crate::state::ApiState;
 use crate::types::Position;
 use async_graphql::{Context, ID, Object, SimpleObject};
-use converge_domain::ResourceRef;
+use converge_domain::{KindRef, ResourceRef};
 use converge_engine::gateway_api::{DeleteAnswer, DeleteRequest, Going, RequestContext};
 
 #[derive(Default)]
@@ -76,6 +76,20 @@ impl DeleteMutation {
             notes: first.notes.clone(),
             going: answer.going.into_iter().map(Into::into).collect(),
         })
+    }
+
+    /// Removes a kind version that no resource needs any more; the position of its event.
+    async fn delete_kind(
+        &self,
+        ctx: &Context<'_>,
+        kind: String,
+        kind_version: i32,
+    ) -> Result<Position, ApiError> {
+        let version = u16::try_from(kind_version)
+            .map_err(|_| ApiError::bad_request("`kindVersion` must be between 1 and 32767"))?;
+        let state = ctx.data_unchecked::<ApiState>();
+        let context = ctx.data_opt::<RequestContext>().cloned().unwrap_or_default();
+        Ok(state.gateway.delete_kind(KindRef::new(kind, version), context).await?.into())
     }
 
     /// The same for many: all of them or none.

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use converge_domain::document::Document;
 use converge_domain::resource::ResourceState;
-use converge_domain::{AggregateId, Generation, Position, ResourceId, ResourceRef, Revision};
+use converge_domain::{AggregateId, Generation, KindRef, Position, ResourceId, ResourceRef, Revision};
 use converge_engine::gateway_api::{
     ActAnswer, ActRequest, Acted, Applied, ApplyAnswer, DeleteAnswer, DeleteRequest, Gateway, GatewayError,
     Going, RequestContext, Verb, Violation, Why,
@@ -69,6 +69,10 @@ impl Gateway for FakeGateway {
             going.push(Going { id: ResourceId(Uuid::nil()), reference, already: true, notes });
         }
         Ok(DeleteAnswer { position: Position(43), going })
+    }
+
+    async fn delete_kind(&self, kind: KindRef, _: RequestContext) -> Result<Position, GatewayError> {
+        trouble(&kind.kind).map_or(Ok(Position(45)), Err)
     }
 
     async fn act(&self, request: ActRequest, _: RequestContext) -> Result<ActAnswer, GatewayError> {

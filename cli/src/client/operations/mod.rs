@@ -20,6 +20,8 @@ operations! {
     APPLY = "Apply" in "apply.graphql";
     /// Requests deletions, all or none.
     DELETE_MANY = "DeleteMany" in "delete_many.graphql";
+    /// Removes a kind version that no resource needs.
+    DELETE_KIND = "DeleteKind" in "delete_kind.graphql";
     /// Sets resources aside.
     QUARANTINE = "Quarantine" in "quarantine.graphql";
     /// Ends quarantines.
@@ -71,6 +73,7 @@ mod tests {
         for operation in [
             APPLY,
             DELETE_MANY,
+            DELETE_KIND,
             QUARANTINE,
             RELEASE,
             RESYNC,
