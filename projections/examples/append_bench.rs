@@ -173,6 +173,7 @@ fn declare(id: AggregateId, number: usize, at: Timestamp) -> ResourceCommand {
         deletion_protection: None,
         edges: vec![],
         shape: Arc::new(Shape { works: true, ..Shape::default() }),
+        behind: None,
         composer: None,
         expected_revision: None,
         at,
