@@ -219,7 +219,7 @@ async fn case_14_a_root_is_ready_at_no_event_over_a_child_that_is_synced_but_unh
 async fn case_15_a_child_that_moves_while_its_roots_rollup_runs_is_rolled_up_again_without_a_timer() {
     let mut world = World::new().await;
     world.apply(vec![composer_kind("root"), leaf_kind("account")]).await.unwrap();
-    let (begun, mut running) = tokio::sync::mpsc::unbounded_channel();
+    let (begun, mut running) = tokio::sync::mpsc::channel(1);
     let (go_on, gate) = std::sync::mpsc::channel::<()>();
     let gate = Mutex::new(gate);
     let first = std::sync::atomic::AtomicBool::new(true);
@@ -227,7 +227,7 @@ async fn case_15_a_child_that_moves_while_its_roots_rollup_runs_is_rolled_up_aga
         Reaction::Compose => Answer::Composed(vec![child("account", "a", json!({}))], vec![]),
         Reaction::Rollup => {
             if first.swap(false, std::sync::atomic::Ordering::SeqCst) {
-                begun.send(()).unwrap();
+                begun.try_send(()).unwrap();
                 gate.lock().unwrap().recv().unwrap();
             }
             let seen: Vec<Value> = input.iter().map(|item| item["status"]["n"].clone()).collect();

@@ -28,6 +28,7 @@ fn declare(name: &str) -> CommandGroup {
         deletion_protection: None,
         edges: Vec::new(),
         shape: Arc::new(Shape::default()),
+        behind: None,
         composer: None,
         expected_revision: None,
         at: Timestamp(1_700_000_000_000),

@@ -97,7 +97,7 @@ async fn measure(
         roots: trees.roots(),
         edit,
         edit_with_kill,
-        resync_all: "not measured: the engine has no resync yet",
+        resync_all: "not measured: it comes with periodic observation",
         delete_all,
         lost,
         doubled: effects.doubled,
