@@ -4,7 +4,7 @@ use super::size::command_bytes;
 use super::{CommandGroup, Committed, ExecuteError};
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use tokio::time::Instant;
 use tokio::sync::{Notify, oneshot};
 
 /// A group and the caller who waits for it.

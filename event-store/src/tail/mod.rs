@@ -17,7 +17,8 @@ use converge_domain::Position;
 use ring::Ring;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use tokio::time::Instant;
 use tokio::sync::{Notify, watch};
 
 pub(crate) struct Shared {
