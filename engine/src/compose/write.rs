@@ -100,8 +100,10 @@ impl Writer<'_> {
             expected_revision: None,
             at: core.now(),
         };
-        let mut group = core.group(id, ResourceCommand::Declare(Box::new(declare)));
-        if !self.ids.held[place as usize] {
+        let held = self.ids.held[place as usize];
+        let command = if held { ResourceCommand::Redeclare } else { ResourceCommand::Declare };
+        let mut group = core.group(id, command(Box::new(declare)));
+        if !held {
             group.new.insert(id.into());
         }
         match core.log.execute(group).await {
@@ -144,6 +146,8 @@ impl Writer<'_> {
                 tracing::warn!(%child, %error, "a composer does not get a child; the rest is applied");
                 Ok(None)
             }
+            // It ended between the look-up and the write: the next run makes its successor.
+            ResourceError::NotFound => Err(Stop::Store(StoreError::Retry("a child has ended".to_owned()))),
             error => Err(Stop::End(End::Abandoned(format!("{child}: {error}")))),
         }
     }

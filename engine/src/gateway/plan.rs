@@ -76,7 +76,7 @@ pub(super) async fn plan(
                     at,
                 }),
             ),
-            Document::Resource(resource) => declare(kinds, &ids, index, resource, at)?,
+            Document::Resource(resource) => declare(kinds, &ids, &new, index, resource, at)?,
         });
     }
     planned.sort_by_key(|step| match step.command {
@@ -170,6 +170,7 @@ async fn live_upstreams(
 fn declare(
     kinds: &Kinds<'_>,
     ids: &HashMap<ResourceRef, ResourceId>,
+    new: &HashSet<AggregateId>,
     index: usize,
     resource: &ResourceDocument,
     at: Timestamp,
@@ -200,13 +201,14 @@ fn declare(
         });
     }
     let id = ids[&reference];
+    let command = if new.contains(&id.into()) { ResourceCommand::Declare } else { ResourceCommand::Redeclare };
     Ok(Planned {
         document: index,
         document_type: "resource",
         kind: resource.kind.clone(),
         name: resource.name.clone(),
         address: Address { aggregate_type: AggregateType::Resource, id: id.into() },
-        command: AnyCommand::Resource(ResourceCommand::Declare(Box::new(Declare {
+        command: AnyCommand::Resource(command(Box::new(Declare {
             id,
             reference,
             kind_version: resource.kind_version,
