@@ -55,7 +55,9 @@ impl EngineGateway {
                 // The world moved under the plan: plan again.
                 Err(ExecuteError::NameTaken | ExecuteError::Conflict { .. }) => {}
                 // What held the name is gone meanwhile: the next plan makes a new one.
-                Err(ExecuteError::Domain { error: DomainError::Resource(ResourceError::NotFound), .. }) => {}
+                Err(ExecuteError::Domain {
+                    error: DomainError::Resource(ResourceError::NotFound), ..
+                }) => {}
                 Err(ExecuteError::Domain { step, error }) => {
                     return Err(self.explained(&planned, step, error).await);
                 }

@@ -201,7 +201,8 @@ fn declare(
         });
     }
     let id = ids[&reference];
-    let command = if new.contains(&id.into()) { ResourceCommand::Declare } else { ResourceCommand::Redeclare };
+    let command =
+        if new.contains(&id.into()) { ResourceCommand::Declare } else { ResourceCommand::Redeclare };
     Ok(Planned {
         document: index,
         document_type: "resource",

@@ -11,16 +11,33 @@ pub const ROOTS: [&str; 2] = ["r", "s"];
 #[derive(Clone, Debug)]
 pub enum Action {
     /// Declares a root anew: an apply or an edit of whatever was there.
-    Declare { root: usize, tree: Tree },
+    Declare {
+        root: usize,
+        tree: Tree,
+    },
     /// Applies what is declared once more.
-    ApplyAgain { root: usize },
-    DeleteRoot { root: usize },
+    ApplyAgain {
+        root: usize,
+    },
+    DeleteRoot {
+        root: usize,
+    },
     /// Deletes one child by name: of the root, or of the team in it.
-    DeleteChild { root: usize, in_team: bool, place: usize },
+    DeleteChild {
+        root: usize,
+        in_team: bool,
+        place: usize,
+    },
     /// Time passes on the paused clock.
-    Wait { ms: u64 },
+    Wait {
+        ms: u64,
+    },
     /// A process dies at its `appends`-th append from now.
-    Crash { process: usize, appends: u64, moment: Moment },
+    Crash {
+        process: usize,
+        appends: u64,
+        moment: Moment,
+    },
     /// The second process starts, if it does not run.
     Join,
     /// The second process is killed, wherever it is.

@@ -43,7 +43,8 @@ fn at_every_append(story: impl AsyncFn(&mut Run, u64, Moment) -> bool) -> u64 {
             let died = on_a_paused_clock(async {
                 let mut run = calm().await;
                 let died = story(&mut run, appends, moment).await;
-                proof::check(&run.events().await).unwrap_or_else(|broken| panic!("{moment:?} {appends}: {broken}"));
+                proof::check(&run.events().await)
+                    .unwrap_or_else(|broken| panic!("{moment:?} {appends}: {broken}"));
                 died
             });
             if !died {

@@ -2,8 +2,8 @@
 
 use super::mortal::{Life, MortalStore};
 use super::provider::{Provider, serve};
-use converge_domain::document::{self, Document};
 use converge_domain::ResourceRef;
+use converge_domain::document::{self, Document};
 use converge_engine::dispatch::Dispatch;
 use converge_engine::gateway_api::{DeleteRequest, Gateway, GatewayError, RequestContext};
 use converge_engine::{Engine, EngineConfig, EngineParts};
@@ -39,9 +39,8 @@ impl Process {
     ) -> Option<Self> {
         let store: Arc<dyn Store> = Arc::new(MortalStore { inner: store, life: life.clone() });
         let started = async {
-            let log = Log::start(store.clone(), Arc::new(StateProjector), config)
-                .await
-                .expect("a log starts");
+            let log =
+                Log::start(store.clone(), Arc::new(StateProjector), config).await.expect("a log starts");
             let parts = EngineParts { store, log: log.clone(), config: EngineConfig::default() };
             (Engine::start(parts).await.expect("an engine starts"), log)
         };
@@ -56,10 +55,8 @@ impl Process {
 
     /// None: the process died before it answered.
     pub async fn apply(&self, documents: &[Value]) -> Option<Result<(), GatewayError>> {
-        let documents: Vec<Document> = documents
-            .iter()
-            .map(|value| document::parse(value.clone(), None).expect("a document"))
-            .collect();
+        let documents: Vec<Document> =
+            documents.iter().map(|value| document::parse(value.clone(), None).expect("a document")).collect();
         let applied = self.gateway.apply(documents, context());
         tokio::select! {
             answer = applied => Some(answer.map(|_| ())),

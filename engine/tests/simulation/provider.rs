@@ -10,8 +10,8 @@ use converge_engine::dispatch::{
 use converge_event_store::StagedPart;
 use serde_json::{Value, json};
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::{Arc, Mutex};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 pub const KINDS: [&str; 4] = ["root", "team", "account", "vpc"];

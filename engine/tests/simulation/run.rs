@@ -111,9 +111,11 @@ impl Run {
     async fn is_going(&self, name: &str) -> bool {
         // It may be gone by now: then the refusal was about what has just ended.
         let root = ResourceRef::new("root", name);
-        self.states().await.iter().find(|state| state.id().reference() == root).is_none_or(|state| {
-            state.deletion.is_some()
-        })
+        self.states()
+            .await
+            .iter()
+            .find(|state| state.id().reference() == root)
+            .is_none_or(|state| state.deletion.is_some())
     }
 
     /// Does one thing.
@@ -128,8 +130,9 @@ impl Run {
             Action::DeleteRoot { root } => self.delete_root(*root).await?,
             Action::DeleteChild { root, in_team, place } => {
                 let above = if *in_team { format!("{}-e", ROOTS[*root]) } else { ROOTS[*root].to_owned() };
-                let (kind, short) = [("account", "a"), ("account", "b"), ("vpc", "c"), ("vpc", "d"), ("team", "e")]
-                    [(*place).min(TEAM)];
+                let (kind, short) =
+                    [("account", "a"), ("account", "b"), ("vpc", "c"), ("vpc", "d"), ("team", "e")]
+                        [(*place).min(TEAM)];
                 match self.delete(&ResourceRef::new(kind, format!("{above}-{short}"))).await {
                     Ok(()) | Err(GatewayError::NotFound(_) | GatewayError::Conflict(_)) => {}
                     Err(error) => return Err(format!("deleting a child: {error}")),

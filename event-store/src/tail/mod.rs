@@ -18,8 +18,8 @@ use ring::Ring;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::time::Instant;
 use tokio::sync::{Notify, watch};
+use tokio::time::Instant;
 
 pub(crate) struct Shared {
     store: Arc<dyn Store>,

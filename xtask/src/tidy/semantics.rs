@@ -22,10 +22,9 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
             fault(format!("{id} is there twice"));
         }
         let proof = cells.get(2).copied().unwrap_or_default();
-        let named: Vec<&str> = proof.split('`').skip(1).step_by(2).filter(|word| word.contains("::")).collect();
-        let said = |word: &str| {
-            proof.split_once(word).is_some_and(|(_, what)| !what.trim().is_empty())
-        };
+        let named: Vec<&str> =
+            proof.split('`').skip(1).step_by(2).filter(|word| word.contains("::")).collect();
+        let said = |word: &str| proof.split_once(word).is_some_and(|(_, what)| !what.trim().is_empty());
         if named.is_empty() && !said("open: ") && !said("later: ") {
             fault(format!("{id} names no test and says neither what is open nor what comes later"));
         }
@@ -69,7 +68,8 @@ fn tests(text: &str) -> BTreeSet<&str> {
 mod tests {
     use super::*;
 
-    const SOURCE: &str = "//! T.\nfn helper() {}\n#[tokio::test(start_paused = true)]\n#[ignore]\nasync fn it_holds() {}\n";
+    const SOURCE: &str =
+        "//! T.\nfn helper() {}\n#[tokio::test(start_paused = true)]\n#[ignore]\nasync fn it_holds() {}\n";
 
     fn messages(rows: &str) -> Vec<String> {
         let document = format!("# S\n\n| id | rule | proof |\n|---|---|---|\n{rows}\n");
