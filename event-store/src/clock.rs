@@ -7,7 +7,7 @@
 use crate::store::{Store, StoreError};
 use converge_domain::Timestamp;
 use std::sync::Mutex;
-use std::time::Instant;
+use tokio::time::Instant;
 
 /// Tells the time on the database's clock.
 pub trait Clock: Send + Sync + 'static {

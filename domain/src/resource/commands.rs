@@ -10,6 +10,9 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub enum ResourceCommand {
     Declare(Box<Declare>),
+    /// The same, of a resource that was found to be there. Should it end before this is decided, then it is refused: an
+    /// ended stream looks empty from its head, and must not begin a second time.
+    Redeclare(Box<Declare>),
     Evaluate(Box<Evaluate>),
     Claim(Box<ClaimTask>),
     RecordOutcome(Box<RecordOutcome>),
@@ -268,7 +271,7 @@ impl ResourceCommand {
     /// The command's word in metadata and logs.
     pub const fn name(&self) -> &'static str {
         match self {
-            Self::Declare(_) => "declare",
+            Self::Declare(_) | Self::Redeclare(_) => "declare",
             Self::Evaluate(_) => "evaluate",
             Self::Claim(_) => "claim",
             Self::RecordOutcome(_) => "record_outcome",

@@ -46,6 +46,7 @@ pub fn consequences(before: &ResourceState, after: &ResourceState, events: &[Res
 fn guards_of(after: &ResourceState, event: &ResourceEvent, guards: &mut Vec<Guard>) {
     let identity = after.id();
     let id = identity.id;
+    let quiet_ancestors = || identity.ancestors.iter().map(|ancestor| Guard::AncestorQuiet { id: *ancestor });
     let in_pass = |pass_id| identity.owner().map(|owner| Guard::InPass { id: owner, pass_id });
     match event {
         ResourceEvent::Created(created) => guards.extend(created.pass_id.and_then(in_pass)),
@@ -66,11 +67,14 @@ fn guards_of(after: &ResourceState, event: &ResourceEvent, guards: &mut Vec<Guar
         ResourceEvent::Claimed(claim) => match claim.reaction {
             Reaction::Work | Reaction::Compose => {
                 guards.extend(after.edges.iter().map(|edge| Guard::UpstreamReady { id: edge.upstream }));
-                guards
-                    .extend(identity.ancestors.iter().map(|ancestor| Guard::AncestorQuiet { id: *ancestor }));
+                guards.extend(quiet_ancestors());
             }
-            Reaction::Rollup => guards.push(Guard::NoOpenChild { id }),
-            Reaction::Observe => {}
+            // Not gated by upstreams, but as much under their composer's pass, and in a tree that may be going away.
+            Reaction::Rollup => {
+                guards.push(Guard::NoOpenChild { id });
+                guards.extend(quiet_ancestors());
+            }
+            Reaction::Observe => guards.extend(quiet_ancestors()),
             Reaction::Teardown => guards.extend([Guard::NoDependents { id }, Guard::NoChildren { id }]),
         },
         ResourceEvent::SubtreeChanged(changed) => match changed.subtree {

@@ -100,6 +100,15 @@ fn a_resource_that_is_going_away_refuses_to_be_applied() {
 }
 
 #[test]
+fn an_ended_stream_never_begins_again() {
+    // Its head is removed with its end, so that whoever comes late decides on an empty state.
+    let mut ended = Story::default();
+    let wanted = declare(leaf(), json!({"size": 2}));
+    let error = ended.attempt(ResourceCommand::Redeclare(Box::new(wanted))).unwrap_err();
+    assert_eq!(error, ResourceError::NotFound);
+}
+
+#[test]
 fn a_composition_that_arrives_after_the_delete_makes_no_child() {
     let mut root = declared(composite());
     let claim = root.claims();

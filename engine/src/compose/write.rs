@@ -108,8 +108,10 @@ impl Writer<'_> {
             expected_revision: None,
             at: core.now(),
         };
-        let mut group = core.group(id, ResourceCommand::Declare(Box::new(declare)));
-        if !self.ids.held[place as usize] {
+        let held = self.ids.held[place as usize];
+        let command = if held { ResourceCommand::Redeclare } else { ResourceCommand::Declare };
+        let mut group = core.group(id, command(Box::new(declare)));
+        if !held {
             group.new.insert(id.into());
         }
         match core.log.execute(group).await {
@@ -153,6 +155,8 @@ impl Writer<'_> {
             ResourceError::Owned { .. } | ResourceError::UserDeclared => {
                 Err(Stop::Store(StoreError::Retry(format!("{child}: {error}"))))
             }
+            // It ended between the look-up and the write: the next run makes its successor.
+            ResourceError::NotFound => Err(Stop::Store(StoreError::Retry("a child has ended".to_owned()))),
             error => Err(Stop::End(End::Abandoned(format!("{child}: {error}")))),
         }
     }

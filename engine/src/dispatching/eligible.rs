@@ -57,17 +57,19 @@ impl Dispatcher {
     fn may_run(&self, state: &ResourceState, around: &Resources) -> bool {
         let config_present =
             state.provider_config_ref.as_ref().is_none_or(|name| self.core.registry.config(name).is_some());
+        let ancestors_quiet = || {
+            state.id().ancestors.iter().all(|ancestor| {
+                around
+                    .get(ancestor)
+                    .is_some_and(|ancestor| ancestor.pass.is_none() && ancestor.deletion.is_none())
+            })
+        };
         match state.due() {
             None => false,
-            Some(Reaction::Rollup | Reaction::Teardown | Reaction::Observe) => config_present,
+            Some(Reaction::Teardown) => config_present,
+            Some(Reaction::Rollup | Reaction::Observe) => config_present && ancestors_quiet(),
             Some(Reaction::Work | Reaction::Compose) => {
-                config_present
-                    && upstreams_ready(state, around)
-                    && state.id().ancestors.iter().all(|ancestor| {
-                        around
-                            .get(ancestor)
-                            .is_some_and(|ancestor| ancestor.pass.is_none() && ancestor.deletion.is_none())
-                    })
+                config_present && upstreams_ready(state, around) && ancestors_quiet()
             }
         }
     }

@@ -260,13 +260,15 @@ fn declare(
     }
     let id = subjects.ids[&reference];
     let behind = subjects.behind.get(&reference).copied();
+    let is_new = subjects.new.contains(&id.into());
+    let command = if is_new { ResourceCommand::Declare } else { ResourceCommand::Redeclare };
     Ok(Planned {
         document: index,
         document_type: "resource",
         kind: resource.kind.clone(),
         name: resource.name.clone(),
         address: Address { aggregate_type: AggregateType::Resource, id: id.into() },
-        command: AnyCommand::Resource(ResourceCommand::Declare(Box::new(Declare {
+        command: AnyCommand::Resource(command(Box::new(Declare {
             id,
             reference,
             kind_version: resource.kind_version,

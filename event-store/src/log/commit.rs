@@ -6,7 +6,8 @@ use crate::store::{Appended, Batch, ConflictKind, StoreError, UnitConflict};
 use rand::Rng;
 use std::collections::{BTreeSet, HashSet};
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use tokio::time::Instant;
 
 /// Backs off up to a point in time.
 pub(super) struct Patience {

@@ -6,7 +6,7 @@
 use super::handle::Inner;
 use super::queue::{Pending, Queue};
 use std::sync::Arc;
-use std::time::Instant;
+use tokio::time::Instant;
 
 pub(super) async fn run(inner: Arc<Inner>, queue: Arc<Queue>) {
     // Groups to be decided again. They go first, so that every round at least the first of them rests on
@@ -23,7 +23,6 @@ pub(super) async fn run(inner: Arc<Inner>, queue: Arc<Queue>) {
             }
             match again.iter().filter_map(|pending| pending.not_before).min() {
                 Some(due) => {
-                    let due = tokio::time::Instant::from_std(due);
                     // Only waits are raced here, no work.
                     tokio::select! {
                         () = queue.wait() => {}

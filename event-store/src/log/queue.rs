@@ -4,8 +4,8 @@ use super::size::command_bytes;
 use super::{CommandGroup, Committed, ExecuteError};
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
 use tokio::sync::{Notify, oneshot};
+use tokio::time::Instant;
 
 /// A group and the caller who waits for it.
 pub(super) struct Pending {

@@ -10,7 +10,8 @@ use crate::store::{Appended, Batch, Before, ConflictKind, HeadChange, StoreError
 use converge_domain::{AggregateId, Position};
 use rand::Rng;
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use tokio::time::Instant;
 
 impl Pending {
     /// Counts a conflict; false when there were enough. From the fourth on it pauses a little, so that writers

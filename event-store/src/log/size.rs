@@ -10,7 +10,7 @@ const BASE: usize = 700;
 /// Approximate bytes of a command.
 pub(super) fn command_bytes(command: &AnyCommand) -> usize {
     BASE + match command {
-        AnyCommand::Resource(ResourceCommand::Declare(declare)) => {
+        AnyCommand::Resource(ResourceCommand::Declare(declare) | ResourceCommand::Redeclare(declare)) => {
             json_bytes(&declare.spec) + declare.edges.len() * 200 + declare.labels.len() * 60
         }
         AnyCommand::Resource(ResourceCommand::RecordOutcome(record)) => match &record.outcome {

@@ -12,6 +12,7 @@ use converge_domain::{BatchId, Timestamp};
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use tables::Tables;
+use tokio::time::Instant;
 
 /// What the next append does instead of its work; for tests of the executor.
 #[derive(Clone, Debug)]
@@ -34,6 +35,9 @@ pub struct MemoryStore {
     faults: Arc<Mutex<std::collections::VecDeque<Fault>>>,
     appended: Arc<tokio::sync::Notify>,
     codec: Arc<dyn PayloadCodec>,
+    /// Its clock: the instant it was made at, and the host's time then. It goes on with the runtime's clock, so that
+    /// a test which pauses or advances that one moves this one too.
+    made: (Instant, i64),
     /// Microseconds by which its clock is ahead of the host's.
     skew_us: Arc<AtomicI64>,
 }
@@ -52,6 +56,7 @@ impl MemoryStore {
             faults: Arc::default(),
             appended: Arc::default(),
             codec: Arc::new(Identity),
+            made: (Instant::now(), chrono::Utc::now().timestamp_micros()),
             skew_us: Arc::default(),
         }
     }
@@ -85,7 +90,9 @@ impl MemoryStore {
     }
 
     fn now_us(&self) -> i64 {
-        chrono::Utc::now().timestamp_micros().saturating_add(self.skew_us.load(Ordering::SeqCst))
+        let (made, at_us) = self.made;
+        let elapsed_us = i64::try_from(made.elapsed().as_micros()).unwrap_or(i64::MAX);
+        at_us.saturating_add(elapsed_us).saturating_add(self.skew_us.load(Ordering::SeqCst))
     }
 
     fn now_ms(&self) -> Timestamp {

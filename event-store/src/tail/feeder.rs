@@ -5,7 +5,8 @@ use crate::store::{LogHead, StoreError, StoredEvent};
 use converge_domain::Position;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use tokio::time::Instant;
 
 /// Events read at once.
 const PAGE: u32 = 1000;

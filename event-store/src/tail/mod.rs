@@ -19,8 +19,9 @@ use pages::Pages;
 use ring::Ring;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::sync::{Notify, watch};
+use tokio::time::Instant;
 
 pub(crate) struct Shared {
     store: Arc<dyn Store>,

@@ -8,6 +8,7 @@ mod length;
 mod migrations;
 mod places;
 mod purity;
+mod semantics;
 mod tree;
 
 use std::path::Path;
@@ -74,6 +75,7 @@ fn check(tree: &Tree) -> Vec<Finding> {
         migrations::check,
         places::check,
         purity::check,
+        semantics::check,
     ];
     rules.iter().flat_map(|rule| rule(tree)).collect()
 }

@@ -31,6 +31,7 @@ pub(super) fn decide(
     }
     match command {
         ResourceCommand::Declare(_) => Ok(vec![]),
+        ResourceCommand::Redeclare(declare) => declare::declare(state, *declare),
         ResourceCommand::Evaluate(evaluate) => evaluate::evaluate(state, &evaluate),
         ResourceCommand::Claim(task) => claim::claim(state, *task),
         ResourceCommand::RecordOutcome(outcome) => Ok(outcome::record(state, *outcome)),
