@@ -15,3 +15,5 @@ mod deleting;
 mod failing;
 #[path = "resource/flows.rs"]
 mod flows;
+#[path = "resource/reporting.rs"]
+mod reporting;
