@@ -67,7 +67,11 @@ fn guards_of(after: &ResourceState, event: &ResourceEvent, guards: &mut Vec<Guar
                 guards
                     .extend(identity.ancestors.iter().map(|ancestor| Guard::AncestorQuiet { id: *ancestor }));
             }
-            Reaction::Rollup => guards.push(Guard::NoOpenChild { id }),
+            Reaction::Rollup => {
+                guards.push(Guard::NoOpenChild { id });
+                guards
+                    .extend(identity.ancestors.iter().map(|ancestor| Guard::AncestorQuiet { id: *ancestor }));
+            }
             Reaction::Teardown => guards.extend([Guard::NoDependents { id }, Guard::NoChildren { id }]),
         },
         ResourceEvent::SubtreeChanged(changed) => match changed.subtree {

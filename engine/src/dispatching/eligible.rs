@@ -30,6 +30,13 @@ fn upstreams_ready(state: &ResourceState, around: &Resources) -> bool {
         .all(|edge| around.get(&edge.upstream).is_some_and(|upstream| upstream.phase() == Phase::Ready))
 }
 
+/// No pass is under way above it, and nothing above it is going away.
+fn ancestors_quiet(state: &ResourceState, around: &Resources) -> bool {
+    state.id().ancestors.iter().all(|ancestor| {
+        around.get(ancestor).is_some_and(|ancestor| ancestor.pass.is_none() && ancestor.deletion.is_none())
+    })
+}
+
 impl Dispatcher {
     /// Sorts candidates, keeping the queue's order.
     pub(super) async fn eligible(&self, candidates: &[ResourceId]) -> Result<Eligible, DispatchError> {
@@ -59,15 +66,10 @@ impl Dispatcher {
             state.provider_config_ref.as_ref().is_none_or(|name| self.core.registry.config(name).is_some());
         match state.due() {
             None => false,
-            Some(Reaction::Rollup | Reaction::Teardown) => config_present,
+            Some(Reaction::Teardown) => config_present,
+            Some(Reaction::Rollup) => config_present && ancestors_quiet(state, around),
             Some(Reaction::Work | Reaction::Compose) => {
-                config_present
-                    && upstreams_ready(state, around)
-                    && state.id().ancestors.iter().all(|ancestor| {
-                        around
-                            .get(ancestor)
-                            .is_some_and(|ancestor| ancestor.pass.is_none() && ancestor.deletion.is_none())
-                    })
+                config_present && upstreams_ready(state, around) && ancestors_quiet(state, around)
             }
         }
     }
