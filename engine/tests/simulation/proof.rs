@@ -64,7 +64,7 @@ impl Proof {
                 let name = (created.kind.clone(), created.name.clone());
                 must(self.names.insert(name, id).is_none(), || "a name has one live holder".into())?;
                 // Further up a deletion may have been asked for: it reaches this owner, and with it the new child, later.
-                for owner in created.ancestors.first() {
+                if let Some(owner) = created.ancestors.first() {
                     let quiet = self.live.get(owner).is_some_and(|state| state.deletion.is_none());
                     must(quiet, || "nothing is made under what is going away".into())?;
                 }

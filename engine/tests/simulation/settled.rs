@@ -89,7 +89,7 @@ fn phase_is_right(state: &ResourceState, states: &States, events: &[StoredEvent]
                 .filter_map(
                     |event| if let ResourceEvent::Worked(worked) = event { Some(worked) } else { None },
                 )
-                .last()
+                .fold(None, |_, worked| Some(worked))
                 .is_some_and(|worked| !worked.healthy);
             unhealthy
                 || children(state, states).any(|child| child.phase() != Phase::Ready)
