@@ -200,8 +200,10 @@ fn touch(id: ResourceId, event: &ResourceEvent, touches: &mut Vec<(ResourceId, T
     match event {
         ResourceEvent::Created(created) if created.edges.is_empty() && created.behind.is_none() => {}
         ResourceEvent::Created(_) | ResourceEvent::CompositionAccepted(_) => touches.push((id, Touch::SELF)),
+        ResourceEvent::Released { .. } => touches.push((id, Touch::FREED)),
         ResourceEvent::Configured(configured) => {
-            touches.push((id, Touch::SELF));
+            let lifted = configured.deletion_protection == Some(false);
+            touches.push((id, if lifted { Touch::FREED } else { Touch::SELF }));
             touches.extend(configured.released.iter().map(|upstream| (*upstream, Touch::SELF)));
         }
         // New values behind an open gate made the node due: it is claimed next, and nobody waits for that.
@@ -226,7 +228,6 @@ fn touch(id: ResourceId, event: &ResourceEvent, touches: &mut Vec<(ResourceId, T
         | ResourceEvent::UpstreamsBound { .. }
         | ResourceEvent::NameTaken { .. }
         | ResourceEvent::Quarantined { .. }
-        | ResourceEvent::Released { .. }
         | ResourceEvent::ResyncRequested(_)
         | ResourceEvent::Observed(_)
         | ResourceEvent::Readopted { .. } => touches.push((id, Touch::AROUND)),

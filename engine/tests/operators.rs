@@ -190,6 +190,29 @@ async fn releasing_what_a_cascade_waits_for_lets_it_go_too() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_cascade_could_not_take_goes_with_its_owner_as_soon_as_it_may() {
+    let world = served().await;
+    // Nothing leans on either and they lean on nothing: only their owner knows of them.
+    let spec =
+        json!({"children": [child("account", "aside", json!({})), child("account", "kept", json!({}))]});
+    world.apply(vec![resource("root", "r", spec)]).await.unwrap();
+    world.until_ready("root", "r").await;
+    world.act("account", "aside", Action::Quarantine).await.unwrap();
+    world.delete("root", "r").await;
+    // Protected after the delete was accepted: the cascade finds it so, or has taken it already.
+    let mut protected = resource("account", "kept", json!({}));
+    protected["deletion_protection"] = json!(true);
+    let _ = world.apply(vec![protected.clone()]).await;
+    world.act("account", "aside", Action::Release).await.unwrap();
+    world.until_gone("account", "aside").await;
+    if world.get("account", "kept").await.is_some_and(|state| state.deletion.is_none()) {
+        protected["deletion_protection"] = json!(false);
+        world.apply(vec![protected]).await.unwrap();
+    }
+    world.until_gone("root", "r").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_resync_of_a_failed_resource_tries_both_rounds_again_with_a_fresh_counter() {
     let mut world = World::new().await;
     world.apply(vec![leaf_kind("account")]).await.unwrap();

@@ -123,6 +123,21 @@ fn a_claim_is_guarded_by_its_upstreams_and_ancestors() {
 }
 
 #[test]
+fn a_rollup_waits_for_the_passes_above_it() {
+    use converge_domain::guard::Guard;
+    let mut story = Story::default();
+    let mut team = declare(composite(), json!({}));
+    team.composer = Some(ComposerRef { ancestors: vec![id(50)], pass_id: pass_id(1) });
+    story.when(ResourceCommand::Declare(Box::new(team)));
+    story.composes(settled("empty"));
+    let before = story.state.clone();
+    let events = story.when(claim(9));
+    assert_eq!(story.state.claim.as_ref().map(|claim| claim.reaction), Some(Reaction::Rollup));
+    let guards = consequences(&before, &story.state, &events).guards;
+    assert!(guards.contains(&Guard::AncestorQuiet { id: id(50) }), "{guards:?}");
+}
+
+#[test]
 fn a_newer_generation_does_not_wait_for_what_an_older_one_asked_for() {
     let mut story = declared(leaf());
     let live = story.claims();

@@ -30,6 +30,13 @@ fn upstreams_ready(state: &ResourceState, around: &Resources) -> bool {
         .all(|edge| around.get(&edge.upstream).is_some_and(|upstream| upstream.phase() == Phase::Ready))
 }
 
+/// No pass is under way above it, and nothing above it is going away.
+fn ancestors_quiet(state: &ResourceState, around: &Resources) -> bool {
+    state.id().ancestors.iter().all(|ancestor| {
+        around.get(ancestor).is_some_and(|ancestor| ancestor.pass.is_none() && ancestor.deletion.is_none())
+    })
+}
+
 impl Dispatcher {
     /// Sorts candidates, keeping the queue's order.
     pub(super) async fn eligible(&self, candidates: &[ResourceId]) -> Result<Eligible, DispatchError> {
@@ -57,19 +64,12 @@ impl Dispatcher {
     fn may_run(&self, state: &ResourceState, around: &Resources) -> bool {
         let config_present =
             state.provider_config_ref.as_ref().is_none_or(|name| self.core.registry.config(name).is_some());
-        let ancestors_quiet = || {
-            state.id().ancestors.iter().all(|ancestor| {
-                around
-                    .get(ancestor)
-                    .is_some_and(|ancestor| ancestor.pass.is_none() && ancestor.deletion.is_none())
-            })
-        };
         match state.due() {
             None => false,
             Some(Reaction::Teardown) => config_present,
-            Some(Reaction::Rollup | Reaction::Observe) => config_present && ancestors_quiet(),
+            Some(Reaction::Rollup | Reaction::Observe) => config_present && ancestors_quiet(state, around),
             Some(Reaction::Work | Reaction::Compose) => {
-                config_present && upstreams_ready(state, around) && ancestors_quiet()
+                config_present && upstreams_ready(state, around) && ancestors_quiet(state, around)
             }
         }
     }

@@ -30,6 +30,8 @@ impl Touch {
     /// Somebody depends on it who was not there when its deletion was requested. It tells nobody: they are the ones
     /// who woke it.
     pub const CASCADE_AGAIN: Self = Self(1 | 8);
+    /// A cascade may take it now that could not before: it was set aside, or protected. Else as [`Self::AROUND`].
+    pub const FREED: Self = Self(1 | 2 | 4 | 16);
     /// Do whatever a lost wake could have asked for.
     pub const RECOVERY: Self = Self(1 | 2 | 4 | 8);
 
@@ -39,6 +41,10 @@ impl Touch {
 
     pub const fn tells_owner(self) -> bool {
         self.0 & Self::OWNER.0 != 0
+    }
+
+    pub const fn frees(self) -> bool {
+        self.0 & 16 != 0
     }
 
     pub const fn cascades(self) -> bool {

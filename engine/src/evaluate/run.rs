@@ -85,6 +85,10 @@ impl Shared {
             self.evaluate_deleting(id, &state, touch, held).await;
             return Ok(());
         }
+        if touch.frees() {
+            // If the owner is going away, its cascade came by while this one could not be taken.
+            self.queue.push(state.id().owner().map(|owner| (owner, Touch::CASCADE_AGAIN)));
+        }
         if state.pass.is_some() {
             self.run_pass(id);
             return Ok(());
