@@ -91,7 +91,7 @@ fn phase_is_right(state: &ResourceState, states: &States, events: &[StoredEvent]
                     ResourceEvent::Observed(observed) => Some(observed.healthy),
                     _ => None,
                 })
-                .last()
+                .next_back()
                 .is_some_and(|healthy| !healthy);
             unhealthy
                 || children(state, states).any(|child| child.phase() != Phase::Ready)
