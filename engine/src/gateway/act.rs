@@ -36,8 +36,8 @@ impl EngineGateway {
                 Ok(ActAnswer { position: committed.position, acted: acted.collect() })
             }
             Err(ExecuteError::Domain { step, error: DomainError::Resource(error) }) => {
-                let subject = targets.get(step).map(|state| state.id().reference().to_string());
-                Err(GatewayError::Conflict(format!("{}: {error}", subject.unwrap_or_default())))
+                let subject = targets.get(step).map(|state| state.id().reference());
+                Err(super::targets::refusal(subject.as_ref(), &error))
             }
             Err(error) => Err(refused(error)),
         }

@@ -40,6 +40,7 @@ impl EngineGateway {
         self.refuse_protected(&targets).await?;
         let at = self.core.now();
         let mut steps: Vec<_> = Vec::with_capacity(targets.len());
+        let mut subjects = Vec::with_capacity(targets.len());
         for state in &targets {
             let command = ResourceCommand::RequestDeletion { by_name: true, at };
             steps.push((resource_address(state.id().id), AnyCommand::Resource(command.clone())));
@@ -49,6 +50,7 @@ impl EngineGateway {
                 let next = next.map(|next| resource_address(next.id().id));
                 steps.extend(next.map(|address| (address, AnyCommand::Resource(command))));
             }
+            subjects.resize(steps.len(), state.id().reference());
         }
         let group = CommandGroup {
             command_id: context.command_id,
@@ -71,8 +73,7 @@ impl EngineGateway {
                 Ok(DeleteAnswer { position: committed.position, going })
             }
             Err(ExecuteError::Domain { step, error: DomainError::Resource(error) }) => {
-                let subject = targets.get(step).map(|state| state.id().reference().to_string());
-                Err(GatewayError::Conflict(format!("{}: {error}", subject.unwrap_or_default())))
+                Err(super::targets::refusal(subjects.get(step), &error))
             }
             Err(error) => Err(refused(error)),
         }

@@ -2,7 +2,7 @@
 
 use super::{EngineGateway, unavailable};
 use crate::gateway_api::GatewayError;
-use converge_domain::resource::ResourceState;
+use converge_domain::resource::{ResourceError, ResourceState};
 use converge_domain::{ResourceId, ResourceRef};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -33,5 +33,14 @@ impl EngineGateway {
             }
         }
         Ok(found)
+    }
+}
+
+/// A domain refusal, by the name of the resource that it is about. One that ended since it was looked up does not exist.
+pub(super) fn refusal(subject: Option<&ResourceRef>, error: &ResourceError) -> GatewayError {
+    let subject = subject.map(ToString::to_string).unwrap_or_default();
+    match error {
+        ResourceError::NotFound => GatewayError::NotFound(format!("{subject} does not exist")),
+        error => GatewayError::Conflict(format!("{subject}: {error}")),
     }
 }
