@@ -386,3 +386,47 @@ async fn a_composer_cannot_set_a_kinds_default_config() {
     assert!(why.contains("default config"), "{why}");
     assert!(world.engine.registry().default_config(&KindRef::new("account", 1)).is_none());
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_newer_generation_waits_for_the_running_pass_and_skips_its_removals() {
+    let mut world = World::new().await;
+    world.apply(vec![composer_kind("root"), leaf_kind("account")]).await.unwrap();
+    let (begun, mut running) = tokio::sync::mpsc::channel(1);
+    let (go_on, gate) = std::sync::mpsc::channel::<()>();
+    let gate = std::sync::Mutex::new(gate);
+    world.serve(&[("root", 1)], move |task, _| {
+        let spec: Value = serde_json::from_slice(&task.spec).unwrap();
+        if task.reaction == Reaction::Compose && spec["held"] == true {
+            begun.try_send(()).unwrap();
+            gate.lock().unwrap().recv().unwrap();
+        }
+        by_spec(task)
+    });
+    let mut leaves = world.second_worker();
+    leaves.serve(&[("account", 1)], |task, _| by_spec(task));
+    world.apply(vec![resource("root", "r", accounts(&["a", "b"]))]).await.unwrap();
+    world.until_ready("root", "r").await;
+    let kept = world.get("account", "b").await.unwrap().id().id;
+    let head = world.head().await;
+
+    // A composition that drops b is in a worker's hands when an edit wants b again.
+    let mut without = accounts(&["a"]);
+    without["held"] = json!(true);
+    world.apply(vec![resource("root", "r", without)]).await.unwrap();
+    running.recv().await.unwrap();
+    world.apply(vec![resource("root", "r", accounts(&["a", "b"]))]).await.unwrap();
+    go_on.send(()).unwrap();
+    world
+        .until("root", "r", |state| {
+            state.is_some_and(|state| state.generation.0 == 3 && state.phase() == Phase::Ready)
+        })
+        .await;
+    world.until_ready("account", "b").await;
+    let story = world.story_after(head).await;
+    let at = |line: &str| story.iter().position(|entry| entry == line).unwrap_or_else(|| panic!("{story:?}"));
+    assert!(at("account/b Dropped") < at("root/r Composed"), "the older pass ran to its end: {story:?}");
+    assert!(at("root/r Composed") < at("account/b Readopted"), "{story:?}");
+    assert!(!story.iter().any(|line| line == "account/b DeletionRequested"), "{story:?}");
+    assert_eq!(world.get("account", "b").await.unwrap().id().id, kept, "nothing was destroyed");
+    world.check_invariants().await;
+}
