@@ -23,6 +23,7 @@ pub fn build(state: ApiState) -> ApiSchema {
     builder()
         .data(loaders::by_id(&state))
         .data(loaders::children(&state))
+        .data(loaders::provenance(&state))
         .data(loaders::recent_events(&state))
         .data(state)
         .finish()

@@ -2,10 +2,12 @@
 
 mod by_id;
 mod children;
+mod provenance;
 mod recent_events;
 
 pub use by_id::ById;
 pub use children::{Children, ChildrenKey};
+pub use provenance::{Provenance, ProvenanceKey};
 pub use recent_events::{RecentEvents, RecentEventsKey};
 
 use crate::state::ApiState;
@@ -13,6 +15,7 @@ use async_graphql::dataloader::DataLoader;
 
 pub type ByIdLoader = DataLoader<ById>;
 pub type ChildrenLoader = DataLoader<Children>;
+pub type ProvenanceLoader = DataLoader<Provenance>;
 pub type RecentEventsLoader = DataLoader<RecentEvents>;
 
 /// Loaders live as long as the schema and cache nothing: they only gather keys asked for at the same time.
@@ -22,6 +25,10 @@ pub fn by_id(state: &ApiState) -> ByIdLoader {
 
 pub fn children(state: &ApiState) -> ChildrenLoader {
     DataLoader::new(Children { list: state.list.clone() }, tokio::spawn)
+}
+
+pub fn provenance(state: &ApiState) -> ProvenanceLoader {
+    DataLoader::new(Provenance { store: state.store.clone() }, tokio::spawn)
 }
 
 pub fn recent_events(state: &ApiState) -> RecentEventsLoader {

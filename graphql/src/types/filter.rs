@@ -40,7 +40,8 @@ impl ResourceFilter {
         Ok(Filter {
             kind: filter.kind,
             phases,
-            name_prefix: filter.name_prefix,
+            // Every name begins with nothing: that is no condition.
+            name_prefix: filter.name_prefix.filter(|prefix| !prefix.is_empty()),
             labels,
             owner: filter.owner.as_ref().map(resource_id).transpose()?,
             root: filter.root.as_ref().map(resource_id).transpose()?,

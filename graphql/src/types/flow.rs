@@ -2,14 +2,10 @@
 
 use super::{Json, Position};
 use crate::error::ApiError;
-use crate::limits::PROVENANCE_EVENTS_MAX;
-use crate::state::ApiState;
+use crate::loaders::{ProvenanceKey, ProvenanceLoader};
 use async_graphql::{Context, ID, Object, SimpleObject};
-use converge_domain::resource::{FieldFlow as Declared, Input, ResourceEvent, ResourceState};
-use converge_domain::{AnyEvent, ResourceId, Sequence};
-
-/// Events read at a time.
-const PAGE: u32 = 500;
+use converge_domain::ResourceId;
+use converge_domain::resource::{FieldFlow as Declared, Input, ResourceState};
 
 /// An edge from a resource to what it needs first.
 #[derive(SimpleObject)]
@@ -40,6 +36,8 @@ impl Edge {
 /// A value that flows along an edge.
 pub struct FieldFlow {
     dependent: ResourceId,
+    /// Of the dependent's state that tells of it.
+    sequence: u64,
     flow: Declared,
     /// What has flowed.
     input: Option<Input>,
@@ -60,6 +58,7 @@ impl FieldFlow {
             .find(|held| held.field == flow.dependent_field && held.source_field == flow.source_field);
         Self {
             dependent: dependent.id().id,
+            sequence: dependent.sequence,
             flow: flow.clone(),
             input: dependent.inputs.iter().find(is_it).cloned(),
             reason: waits.map(|held| held.reason.clone()),
@@ -99,31 +98,20 @@ impl FieldFlow {
         self.reason.as_deref()
     }
 
-    /// The position of the event that gave this value. Read from the dependent's stream only when asked for; null when that is
-    /// longer than is looked through.
+    /// The position of the event that gave this value. Read from the dependent's stream only when asked for; null when it lies
+    /// more than 5,000 events of the dependent back.
     #[graphql(complexity = "20")]
     async fn position(&self, ctx: &Context<'_>) -> Result<Option<Position>, ApiError> {
         let Some(input) = &self.input else { return Ok(None) };
-        let state = ctx.data_unchecked::<ApiState>();
-        let (mut after, mut found) = (Sequence(0), None);
-        while after.0 < PROVENANCE_EVENTS_MAX {
-            let page = state.store.read_stream(self.dependent.into(), after, PAGE).await?;
-            let Some(last) = page.last() else { return Ok(found) };
-            after = last.sequence;
-            for stored in &page {
-                let AnyEvent::Resource(ResourceEvent::UpstreamsEvaluated(evaluated)) = &stored.event else {
-                    continue;
-                };
-                let gives = |given: &Input| {
-                    given.field == input.field
-                        && given.source == input.source
-                        && given.source_sequence == input.source_sequence
-                };
-                if evaluated.inputs.iter().any(gives) {
-                    found = Some(stored.position.into());
-                }
-            }
-        }
-        Ok(None)
+        let key = ProvenanceKey {
+            dependent: self.dependent,
+            sequence: self.sequence,
+            field: input.field.clone(),
+            source: input.source,
+            source_field: input.source_field.clone(),
+            source_sequence: input.source_sequence,
+        };
+        let position = ctx.data_unchecked::<ProvenanceLoader>().load_one(key).await?;
+        Ok(position.map(Into::into))
     }
 }

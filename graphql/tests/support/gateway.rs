@@ -14,6 +14,8 @@ use uuid::Uuid;
 #[derive(Default)]
 pub struct FakeGateway {
     pub applied: Mutex<Vec<(Vec<Document>, RequestContext)>>,
+    pub deleted: Mutex<Vec<DeleteRequest>>,
+    pub acted: Mutex<Vec<ActRequest>>,
 }
 
 fn trouble(name: &str) -> Option<GatewayError> {
@@ -60,6 +62,7 @@ impl Gateway for FakeGateway {
     }
 
     async fn delete(&self, request: DeleteRequest, _: RequestContext) -> Result<DeleteAnswer, GatewayError> {
+        self.deleted.lock().unwrap().push(request.clone());
         let mut going = Vec::new();
         for reference in request.targets {
             if let Some(error) = trouble(&reference.name) {
@@ -76,6 +79,7 @@ impl Gateway for FakeGateway {
     }
 
     async fn act(&self, request: ActRequest, _: RequestContext) -> Result<ActAnswer, GatewayError> {
+        self.acted.lock().unwrap().push(request.clone());
         let mut acted = Vec::new();
         for reference in request.targets {
             if let Some(error) = trouble(&reference.name) {

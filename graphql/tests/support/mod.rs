@@ -4,6 +4,7 @@
 
 #[path = "../../../projections/tests/support/database.rs"]
 pub mod database;
+pub mod edges;
 #[path = "../../../projections/tests/support/feed.rs"]
 pub mod feed;
 pub mod gateway;
