@@ -100,7 +100,7 @@ pub struct Resource {
 }
 
 /// Who owns a child.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Owner {
     pub id: String,
     pub kind: String,
@@ -129,6 +129,9 @@ pub struct Edge {
     /// None: there is none of that name to lean on.
     #[serde(default)]
     pub id: Option<String>,
+    /// Somebody else holds the name of the child that was wanted there.
+    #[serde(default)]
+    pub conflicted: bool,
     #[serde(default)]
     pub values: Vec<FieldFlow>,
 }
@@ -143,6 +146,9 @@ pub struct FieldFlow {
     pub flowed: bool,
     #[serde(default)]
     pub value: Value,
+    /// Of the event that gave the value.
+    #[serde(default, deserialize_with = "optional_decimal")]
+    pub position: Option<u64>,
     #[serde(default)]
     pub reason: Option<String>,
 }
@@ -393,12 +399,15 @@ pub struct ActAnswer {
 /// What an action did.
 #[derive(Debug, Deserialize)]
 pub struct ActPayload {
+    #[serde(deserialize_with = "decimal")]
+    pub position: u64,
     pub results: Vec<Acted>,
 }
 
 /// What an action did to one resource.
 #[derive(Debug, Deserialize)]
 pub struct Acted {
+    pub id: String,
     pub kind: String,
     pub name: String,
     pub changed: bool,
@@ -427,6 +436,7 @@ pub struct GraphNode {
     pub kind: String,
     pub name: String,
     pub phase: String,
+    pub owner: Option<Owner>,
 }
 
 /// One resource needs another.
@@ -449,7 +459,7 @@ pub struct GraphUpstream {
 
 /// A value that flows, with where it came from.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all(deserialize = "camelCase"))]
 pub struct GraphFlow {
     pub dependent_field: String,
     pub source_field: String,

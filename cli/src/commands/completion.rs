@@ -22,18 +22,3 @@ pub fn run(args: &CompletionArgs, mut command: Command) -> Outcome {
     std::io::stdout().write_all(&script)?;
     Ok(())
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_shell_gets_a_script_that_knows_the_commands() {
-        for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
-            let mut script = Vec::new();
-            let mut command = Command::new("converge").subcommand(Command::new("confirm-prune"));
-            clap_complete::generate(shell, &mut command, "converge", &mut script);
-            assert!(String::from_utf8(script).unwrap().contains("confirm-prune"), "{shell}");
-        }
-    }
-}

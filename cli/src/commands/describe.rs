@@ -1,7 +1,7 @@
 //! `converge describe`: everything about one resource that helps to understand it.
 
 use super::get::not_found;
-use crate::client::model::{Resource, ResourceAnswer, ResourcesAnswer};
+use crate::client::model::{FieldFlow, Resource, ResourceAnswer, ResourcesAnswer};
 use crate::client::{Client, ClientError, operations};
 use crate::console::{self, paint_phase};
 use crate::exit::Outcome;
@@ -161,10 +161,10 @@ fn labels(labels: &Value) -> String {
     if shown.is_empty() { "none".to_owned() } else { shown.join(", ") }
 }
 
-/// A small value behind its title, a larger one below it.
 /// Lines of a spec or status that a description shows: what comes after them should still be on the screen.
 const BLOCK_LINES_MAX: usize = 40;
 
+/// A small value behind its title, a larger one below it.
 fn block(value: &Value) -> String {
     let empty = match value {
         Value::Null => true,
@@ -249,19 +249,27 @@ fn edges(out: &mut String, resource: &Resource) {
         let flows: Vec<String> = edge
             .values
             .iter()
-            .map(|flow| {
-                let value = match (&flow.reason, flow.flowed) {
-                    (Some(reason), _) => format!(" ({reason})"),
-                    (None, true) => format!(" = {}", short(&flow.value)),
-                    (None, false) => " (not yet)".to_owned(),
-                };
-                format!("{} from its {}{value}", flow.dependent_field, flow.source_field)
-            })
+            .map(|flow| format!("{} from its {}{}", flow.dependent_field, flow.source_field, flowed(flow)))
             .collect();
         let separator = if flows.is_empty() { "" } else { ": " };
-        let missing = if edge.id.is_none() { " (missing)" } else { "" };
+        let missing = match (edge.conflicted, &edge.id) {
+            (true, _) => " (its name is held by another)",
+            (false, None) => " (missing)",
+            (false, Some(_)) => "",
+        };
         put!(out, "  {}/{}{missing}{separator}{}", edge.kind, edge.name, flows.join(", "));
     }
+}
+
+/// What has flowed, which event gave it, and what is wrong with it now: ` = "123" (event 41)`.
+fn flowed(flow: &FieldFlow) -> String {
+    let value = if flow.flowed { format!(" = {}", short(&flow.value)) } else { String::new() };
+    let event = flow.position.map(|position| format!("event {position}"));
+    let mut said: Vec<String> = event.into_iter().chain(flow.reason.clone()).collect();
+    if !flow.flowed && said.is_empty() {
+        said.push("not yet".to_owned());
+    }
+    if said.is_empty() { value } else { format!("{value} ({})", said.join(", ")) }
 }
 
 /// A value as long as fits beside others.

@@ -178,7 +178,7 @@ async fn filters_reach_the_server() {
 
 #[tokio::test]
 async fn describe_says_everything_that_helps() {
-    expect![[r"
+    expect![[r#"
         Name:         a
         Kind:         vpc/v1
         Id:           id-a
@@ -202,14 +202,53 @@ async fn describe_says_everything_that_helps() {
           Ready   False    Waiting   3d      waits for account/a to be Ready
         Last failure: work attempt 1, 3d ago: quota exceeded
         Depends on:
-          account/a: /account_id from its /account_id
+          account/a: /account_id from its /account_id = "123" (event 41)
         Children:     1 of 2 Ready
           NAME     PHASE    WHY
           key/k2   Failed   waits for account/a to be Ready
         Events:
           7 INSTANT vpc/a Created version ? (ann)
-          9 INSTANT vpc/a Claimed ? by ?, generation ?, epoch ? (ann)"]]
+          9 INSTANT vpc/a Claimed ? by ?, generation ?, epoch ? (ann)"#]]
     .assert_eq(&shown(&["describe", "vpc/a"]).await);
+}
+
+#[tokio::test]
+async fn describe_tells_what_holds_a_resource_and_what_is_wrong_with_its_edges() {
+    let fake = Fake::answering(|operation, variables| match operation {
+        "Describe" => {
+            let mut held = resource("vpc", "a", "Quarantined");
+            held["quarantineReason"] = json!("disk swap");
+            held["keptUntil"] = json!("2026-01-02T03:04:05.678Z");
+            held["deletionProtection"] = json!(true);
+            held["conditions"][0]["type"] = json!("PruneHeld");
+            let flow = |flowed: bool, reason: Value| {
+                json!({"dependentField": "/x", "sourceField": "/y", "flowed": flowed, "value": null,
+                    "position": null, "reason": reason})
+            };
+            held["dependsOn"] = json!([
+                {"kind": "account", "name": "a", "id": "1", "conflicted": false,
+                    "values": [flow(true, json!("missing")), flow(false, json!("it is null")), flow(false, Value::Null)]},
+                {"kind": "account", "name": "b", "id": null, "conflicted": true, "values": []},
+                {"kind": "account", "name": "c", "id": null, "conflicted": false, "values": []},
+            ]);
+            Ok(json!({"resource": held}))
+        }
+        _ => answers(operation, variables),
+    })
+    .await;
+    let shown = fake.run(&["describe", "vpc/a"]).await.stdout;
+    let lines: Vec<&str> = shown.lines().map(str::trim).collect();
+    for line in [
+        "Quarantine:   disk swap; `converge release vpc/a` ends it",
+        "Protection:   deletion protection is on",
+        "to let it happen: converge confirm-prune vpc/a --digest DIGEST",
+        "account/a: /x from its /y = null (missing), /x from its /y (it is null), /x from its /y (not yet)",
+        "account/b (its name is held by another)",
+        "account/c (missing)",
+    ] {
+        assert!(lines.contains(&line), "{line}\n{shown}");
+    }
+    assert!(shown.contains("its composer dropped it"), "{shown}");
 }
 
 #[tokio::test]

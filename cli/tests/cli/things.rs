@@ -21,7 +21,10 @@ pub fn resource(kind: &str, name: &str, phase: &str) -> Value {
         "providerConfigRef": null, "deletionProtection": false,
         "dependsOn": [{
             "kind": "account", "name": "a", "id": "id-a",
-            "values": [{"dependentField": "/account_id", "sourceField": "/account_id"}],
+            "values": [{
+                "dependentField": "/account_id", "sourceField": "/account_id", "flowed": true, "value": "123",
+                "position": "41", "reason": null,
+            }],
         }],
         "attempts": 1,
         "lastFailure": {
