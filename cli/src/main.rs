@@ -16,8 +16,7 @@ mod targets;
 mod telemetry;
 
 use clap::{CommandFactory, Parser, Subcommand};
-use client::{Client, operations};
-use commands::act;
+use client::Client;
 use exit::{Failure, Outcome};
 use std::process::ExitCode;
 
@@ -60,9 +59,9 @@ enum Command {
     /// Sets resources aside: nothing is scheduled, no value flows in, their owners leave them out
     Quarantine(commands::act::ActArgs),
     /// Ends quarantines; what was applied meanwhile is reconciled
-    Release(commands::act::ActArgs),
+    Release(commands::act::ReconcileArgs),
     /// Has resources looked at again; Failed ones are tried again
-    Resync(commands::act::ActArgs),
+    Resync(commands::act::ReconcileArgs),
     Abandon(commands::act::AbandonArgs),
     ConfirmPrune(commands::act::ConfirmPruneArgs),
     Completion(commands::completion::CompletionArgs),
@@ -120,13 +119,11 @@ async fn run(cli: Cli) -> Outcome {
         Command::Delete(args) => commands::delete::run(args, &client()?).await,
         Command::Graph(args) => commands::graph::run(args, &client()?).await,
         Command::Summary(args) => commands::summary::run(args, &client()?).await,
-        Command::Quarantine(args) => {
-            act::run(operations::QUARANTINE, act::QUARANTINED, args, &client()?).await
-        }
-        Command::Release(args) => act::run(operations::RELEASE, act::RELEASED, args, &client()?).await,
-        Command::Resync(args) => act::run(operations::RESYNC, act::RESYNCED, args, &client()?).await,
-        Command::Abandon(args) => act::abandon(args, &client()?).await,
-        Command::ConfirmPrune(args) => act::confirm_prune(args, &client()?).await,
+        Command::Quarantine(args) => commands::act::quarantine(args, &client()?).await,
+        Command::Release(args) => commands::act::release(args, &client()?).await,
+        Command::Resync(args) => commands::act::resync(args, &client()?).await,
+        Command::Abandon(args) => commands::act::abandon(args, &client()?).await,
+        Command::ConfirmPrune(args) => commands::act::confirm_prune(args, &client()?).await,
         Command::Completion(args) => commands::completion::run(&args, Cli::command()),
         Command::Dev(args) => commands::dev::run(args).await,
         Command::Demo(args) => commands::demo::run(args).await,

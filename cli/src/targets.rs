@@ -68,6 +68,12 @@ impl TargetArgs {
         if !self.files.is_empty() {
             names.extend(from_files(&self.files, self.default_type.as_deref())?);
         }
+        if names.len() > NAMES_MAX {
+            let (count, requests) = (names.len(), names.len().div_ceil(NAMES_MAX));
+            console::note(format_args!(
+                "{count} resources exceed one request; they go in {requests} requests, each of them all or nothing"
+            ));
+        }
         let name = |name: &ResourceRef| json!({"kind": name.kind, "name": name.name});
         Ok(names
             .chunks(NAMES_MAX)

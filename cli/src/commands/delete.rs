@@ -3,7 +3,7 @@
 use super::wait::out_of_time;
 use crate::client::model::DeleteManyAnswer;
 use crate::client::{Client, operations};
-use crate::convergence::{Patience, Waker, look};
+use crate::convergence::{Patience, Waker, Wanted, look};
 use crate::exit::Outcome;
 use crate::targets::TargetArgs;
 use crate::{console, duration};
@@ -29,29 +29,17 @@ pub struct DeleteArgs {
     timeout: Duration,
 }
 
-/// What goes, by identity.
-struct Going {
-    reference: ResourceRef,
-    id: String,
-    position: u64,
-}
-
 /// Runs it.
 ///
 /// # Errors
 /// A refusal's code; [`crate::exit::Exit::NotConverged`] when time is up before the end.
 pub async fn run(mut args: DeleteArgs, client: &Client) -> Outcome {
     let kinds = args.targets.take_kinds()?;
-    for (kind, version) in &kinds {
-        let variables = json!({"kind": kind, "kindVersion": version});
-        let _: Value = client.ask(operations::DELETE_KIND, variables).await?;
-        console::print(format_args!("kind/{kind}/v{version} deleted"))?;
-    }
-    let mut going = Vec::new();
+    let (mut going, mut position) = (Vec::new(), 0);
     for targets in args.targets.requests()? {
         let variables = json!({"targets": targets, "cascade": args.cascade});
         let answer: DeleteManyAnswer = client.ask(operations::DELETE_MANY, variables).await?;
-        let position = answer.delete_many.position;
+        position = position.max(answer.delete_many.position);
         for one in answer.delete_many.going {
             let reference = ResourceRef::new(one.kind, one.name);
             let already = if one.already { " already" } else { "" };
@@ -59,22 +47,31 @@ pub async fn run(mut args: DeleteArgs, client: &Client) -> Outcome {
             for note in &one.notes {
                 console::note(format_args!("note: {reference}: {note}"));
             }
-            going.push(Going { reference, id: one.id, position });
+            going.push(Wanted { reference, id: one.id, fresh: false });
         }
     }
     if going.is_empty() && kinds.is_empty() {
         console::note("nothing is selected");
     }
     if args.wait {
-        gone(client, &going, &Patience::new(client, args.timeout)).await?;
+        gone(client, &going, position, &Patience::new(client, args.timeout)).await?;
+    }
+    // Last: the resources may be what still needs them.
+    for (kind, version) in &kinds {
+        let variables = json!({"kind": kind, "kindVersion": version});
+        let _: Value = client.ask(operations::DELETE_KIND, variables).await?;
+        console::print(format_args!("kind/{kind}/v{version} deleted"))?;
     }
     Ok(())
 }
 
 /// Waits until each of them is gone: by identity, so that a namesake made anew does not count.
-async fn gone(client: &Client, going: &[Going], patience: &Patience) -> Outcome {
-    for Going { reference, id, position } in going {
-        let mut waker = Waker::on(client, reference, *position);
+///
+/// # Errors
+/// [`crate::exit::Exit::NotConverged`] when time is up before the end.
+pub async fn gone(client: &Client, going: &[Wanted], position: u64, patience: &Patience) -> Outcome {
+    for Wanted { reference, id, .. } in going {
+        let mut waker = Waker::on(client, reference, position);
         while let Some(resource) = look(patience, id, &waker.min_position()).await? {
             if patience.is_over() {
                 return Err(out_of_time(&resource));

@@ -23,6 +23,7 @@ async fn a_thing_that_is_not_there_is_5() {
             "Kinds" => json!({"kinds": []}),
             "ProviderConfigs" => json!({"providerConfigs": []}),
             "Position" => json!({"events": {"position": "7"}}),
+            "Graph" => json!({"graph": null}),
             _ => json!({"resource": null}),
         })
     })
@@ -33,6 +34,7 @@ async fn a_thing_that_is_not_there_is_5() {
         &["get", "providerconfig/d"],
         &["describe", "vpc/a"],
         &["tree", "vpc/a"],
+        &["graph", "vpc/a"],
         &["wait", "vpc/a", "--for", "phase=Ready"],
     ] {
         let ended = fake.run(args).await;
@@ -57,6 +59,15 @@ async fn a_command_line_that_makes_no_sense_is_2_and_asks_nothing() {
         &["describe", "vpc"],
         &["wait", "vpc/a", "--for", "happiness"],
         &["delete"],
+        &["delete", "vpc/a", "-l", "team=x"],
+        &["delete", "kind/vpc"],
+        &["quarantine"],
+        &["abandon", "vpc/a"],
+        &["abandon", "vpc/a", "--reason", ""],
+        &["confirm-prune", "zone/z"],
+        &["graph", "vpc"],
+        &["graph", "vpc/a", "-o", "svg"],
+        &["completion", "tcsh"],
         &["serve"],
         &["demo", "--fault-rate", "2"],
         &["frobnicate"],

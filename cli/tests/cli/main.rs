@@ -2,12 +2,14 @@
 
 #![expect(clippy::unwrap_used, reason = "a test ends at its first surprise, its helpers included")]
 
+mod act;
 mod apply;
 mod delete;
 mod events;
 mod exits;
 mod fake;
 mod migrate;
+mod overview;
 mod server;
 mod show;
 mod things;
