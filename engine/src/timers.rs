@@ -19,6 +19,8 @@ use tokio_util::task::TaskTracker;
 const HEAP_MAX: usize = 200_000;
 /// How often the table is looked at for timers this process did not see being set.
 const TABLE_LOOK: Duration = Duration::from_secs(30);
+/// Looks at the table come no closer than this: the timers of this process stand in it too.
+const LOOKS_APART: Duration = Duration::from_secs(1);
 const PAGE: u32 = 1000;
 /// How long after an instant it is looked at once more.
 const SECOND_LOOK_MS: i64 = 100;
@@ -82,9 +84,13 @@ pub(crate) fn start(
             if tokio::time::Instant::now() >= next_look {
                 next_look = tokio::time::Instant::now() + TABLE_LOOK;
                 match look(&core, looked).await {
-                    Ok((from_table, until)) => {
+                    Ok((from_table, until, next)) => {
                         due.extend(from_table);
                         looked = until;
+                        // What an earlier process has set falls due between two looks as well.
+                        if let Some(next) = next {
+                            next_look = tokio::time::Instant::now() + next.clamp(LOOKS_APART, TABLE_LOOK);
+                        }
                     }
                     Err(error) => tracing::warn!(%error, "cannot read due timers"),
                 }
@@ -111,8 +117,17 @@ pub(crate) fn start(
     handle
 }
 
-/// Timers of the table that fell due since `after`, and the instant up to which all were read.
+/// Timers of the table that fell due since `after`, the instant up to which all were read, and how long it is to the next.
 async fn look(
+    core: &Core,
+    after: Timestamp,
+) -> Result<(Vec<ResourceId>, Timestamp, Option<Duration>), converge_event_store::StoreError> {
+    let (ids, after) = due_since(core, after).await?;
+    let next = core.store.next_timer_in_ms(after).await?;
+    Ok((ids, after, next.map(|ms| Duration::from_millis(u64::try_from(ms).unwrap_or(0)))))
+}
+
+async fn due_since(
     core: &Core,
     after: Timestamp,
 ) -> Result<(Vec<ResourceId>, Timestamp), converge_event_store::StoreError> {

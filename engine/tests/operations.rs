@@ -297,3 +297,23 @@ async fn a_flowed_value_that_breaks_the_schema_fails_the_dependent_before_it_is_
     assert!(!world.tasks.lock().unwrap().iter().any(|(name, _, _)| name == "vpc/v"));
     world.until("root", "r", |state| state.is_some_and(|state| state.phase() == Phase::Degraded)).await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_retry_that_an_earlier_process_has_set_comes_when_it_is_due() {
+    let mut world = World::new().await;
+    world.apply(vec![leaf_kind("account")]).await.unwrap();
+    world.serve(&[("account", 1)], |_, _| Answer::Failed { message: "busy", terminal: false });
+    world.apply(vec![resource("account", "a", json!({}))]).await.unwrap();
+    // Long enough that the retry lies well behind the start of the next process.
+    world.until("account", "a", |state| state.is_some_and(|state| state.attempts >= 4)).await;
+    world.kill_worker();
+    let due = world.get("account", "a").await.unwrap().retry_at;
+    let store = world.end().await;
+    let mut world = World::over(store).await;
+    world.serve(&[("account", 1)], |_, _| Answer::Done(json!({})));
+    world.until_ready("account", "a").await;
+    // On a clock that only moves when nobody has anything to do: not at the next look half a minute later.
+    let worked = world.get("account", "a").await.unwrap().updated_at;
+    let late = due.map_or(0, |due| worked.0 - due.0);
+    assert!(late < 3_000, "{late} ms after it was due");
+}
