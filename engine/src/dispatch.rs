@@ -8,6 +8,10 @@ use converge_event_store::StoreError;
 use std::collections::BTreeMap;
 use tokio::sync::broadcast;
 
+/// Why a task is cancelled whose claim is still live: its resource is going away. Whoever runs it stops and answers; for every other
+/// reason the claim has ended, and no answer counts.
+pub const DELETION: &str = "deletion";
+
 /// Names a claim in everything said about it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Fence {
@@ -162,7 +166,8 @@ pub trait Dispatch: Send + Sync + 'static {
     /// Fires with a kind version whenever its queue may have grown or its cap or manifest changed. A lagging
     /// receiver must treat every kind as woken.
     fn wakeups(&self) -> broadcast::Receiver<KindRef>;
-    /// Fires when a claim ended other than by its outcome (deletion, expiry by another process).
+    /// Fires when a claim ended other than by its outcome (expiry by another process), or, with [`DELETION`], when its task
+    /// is to be stopped and answered.
     fn cancellations(&self) -> broadcast::Receiver<(Fence, String)>;
     /// Fires when a kind's default config changed.
     fn config_changes(&self) -> broadcast::Receiver<KindRef>;

@@ -7,13 +7,13 @@ mod record;
 mod task;
 
 use crate::dispatch::{
-    ClaimRequest, Dispatch, DispatchError, Fence, InputPage, InputPart, ProviderConfigSnapshot, Recorded,
-    StagedFrame, Task, TaskOutcome,
+    ClaimRequest, DELETION, Dispatch, DispatchError, Fence, InputPage, InputPart, ProviderConfigSnapshot,
+    Recorded, StagedFrame, Task, TaskOutcome,
 };
 use crate::engine::Core;
 use crate::evaluate::Evaluator;
 use async_trait::async_trait;
-use converge_domain::resource::{ResourceCommand, ResourceError};
+use converge_domain::resource::{Reaction, ResourceCommand, ResourceError};
 use converge_domain::{DomainError, KindRef, ResourceId, SessionId};
 use converge_event_store::{ExecuteError, StagedItem};
 use lru::LruCache;
@@ -121,15 +121,17 @@ impl Dispatcher {
         let _ = self.cancellations.send((fence, reason.to_owned()));
     }
 
-    /// Tells the worker that runs a task of `id` that its resource is going away.
+    /// Tells the worker that runs a task of `id` that its resource is going away. The claim stays live: the teardown waits for the
+    /// worker's answer, or for the end of its lease. Read after the deletion, the claim may be that of the teardown itself by now,
+    /// which nobody wants to stop.
     pub fn cancel_running(&self, id: ResourceId) {
         let core = self.core.clone();
         let cancellations = self.cancellations.clone();
         tokio::spawn(async move {
             let Ok(Some(state)) = core.resource(id).await else { return };
-            if let Some(claim) = &state.claim {
+            if let Some(claim) = state.claim.as_ref().filter(|claim| claim.reaction != Reaction::Teardown) {
                 let fence = Fence { id, epoch: claim.epoch, claim_id: claim.claim_id };
-                let _ = cancellations.send((fence, "deletion".to_owned()));
+                let _ = cancellations.send((fence, DELETION.to_owned()));
             }
         });
     }

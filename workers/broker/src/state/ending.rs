@@ -6,7 +6,7 @@
 use super::ledger::{Deadline, Entry, Holder};
 use super::{Effect, Order, State, WorkerId};
 use converge_domain::KindRef;
-use converge_engine::dispatch::{Fence, TaskOutcome, TaskResult};
+use converge_engine::dispatch::{DELETION, Fence, TaskOutcome, TaskResult};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -71,8 +71,16 @@ impl State {
         }
     }
 
-    /// The engine ended the claim by itself (a deletion, another process).
+    /// The engine ended the claim by itself (another process did), or its resource is going away. In that case the claim is live and
+    /// stays in the ledger: only an answer ends it, or a lease that nobody attests any more. Forgotten here, it would
+    /// never end, and the teardown wait for it for ever.
     pub(crate) fn cancelled(&mut self, fence: Fence, reason: &str) {
+        if reason == DELETION {
+            if let Some(Holder::Worker(worker)) = self.ledger.get(&fence).map(|entry| entry.holder) {
+                self.cancel_at(worker, fence, reason);
+            }
+            return;
+        }
         match self.ledger.get(&fence).map(|entry| entry.holder) {
             Some(Holder::Worker(worker)) => {
                 self.forget(fence);

@@ -6,8 +6,8 @@ use converge_broker::BrokerConfig;
 use converge_domain::resource::Reaction;
 use converge_domain::{ClaimId, Epoch, Generation, KindRef, ResourceId, SessionId};
 use converge_engine::dispatch::{
-    ClaimRequest, Dispatch, DispatchError, Fence, InputPage, InputPart, ProviderConfigSnapshot, Recorded,
-    StagedFrame, Task, TaskOutcome, TaskResult,
+    ClaimRequest, DELETION, Dispatch, DispatchError, Fence, InputPage, InputPart, ProviderConfigSnapshot,
+    Recorded, StagedFrame, Task, TaskOutcome, TaskResult,
 };
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::net::SocketAddr;
@@ -102,8 +102,13 @@ impl FakeEngine {
     pub fn kill(&self, fence: Fence, announce: bool) {
         self.live.lock().unwrap().remove(&fence);
         if announce {
-            let _ = self.cancellations.send((fence, "deletion".to_owned()));
+            let _ = self.cancellations.send((fence, "another process ended it".to_owned()));
         }
+    }
+
+    /// The task's resource is going away: its claim lives, and its worker is to stop and answer.
+    pub fn delete(&self, fence: Fence) {
+        let _ = self.cancellations.send((fence, DELETION.to_owned()));
     }
 
     pub fn facts(&self) -> Vec<Fact> {

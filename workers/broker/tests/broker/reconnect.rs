@@ -131,6 +131,28 @@ async fn a_claim_that_the_engine_ends_is_cancelled_and_its_slot_is_free() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_task_whose_resource_goes_away_is_stopped_and_its_answer_ends_the_claim() {
+    let engine = FakeEngine::new(&["vpc"]);
+    let server = engine::start(&engine, BrokerConfig::default()).await;
+    let started = Arc::new(Notify::new());
+    let start = Arc::clone(&started);
+    let provider = scripted("vpc", move |request: Request| {
+        let start = Arc::clone(&start);
+        async move {
+            start.notify_one();
+            request.cancelled.cancelled().await;
+            Ok(Outcome::new())
+        }
+    });
+    let _worker = run(&server, vec![provider]);
+    let doomed = engine.enqueue(task("vpc", "doomed"));
+    soon("the task starts", started.notified()).await;
+    engine.delete(doomed);
+    // Under its live fence: without an answer the claim, and with it the teardown, would wait for ever.
+    assert_eq!(engine.recorded(doomed).await.1, Recorded::Accepted);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_worker_that_does_not_come_back_loses_its_tasks_after_a_lease() {
     let engine = FakeEngine::new(&["vpc"]);
     let config = BrokerConfig { lease: Duration::from_millis(400), ..BrokerConfig::default() };

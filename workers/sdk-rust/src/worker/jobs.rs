@@ -135,7 +135,7 @@ impl Jobs {
         }
     }
 
-    /// A handler ended. A job that was cancelled meanwhile is gone, and so is its outcome: nobody waits for it.
+    /// A handler ended. A job whose claim had ended meanwhile is gone, and so is its outcome: nobody waits for it.
     pub(crate) fn finish(&self, claim_id: &str, result: Result<Outcome, TaskError>) {
         self.change(|inner| {
             let Some(job) = inner.jobs.get_mut(claim_id) else { return };
@@ -146,13 +146,15 @@ impl Jobs {
         });
     }
 
-    /// The broker ended a claim. An outcome that is already computed is still delivered: the store decides, and records
-    /// that it came too late.
-    pub(crate) fn cancel(&self, claim_id: &str) {
+    /// The broker ended a claim, or (`answered`) its resource is going away and it waits for the answer. An outcome that is
+    /// already computed is still delivered: the store decides, and records that it came too late.
+    pub(crate) fn cancel(&self, claim_id: &str, answered: bool) {
         self.change(|inner| {
             if let Some(Job { stage: Stage::Running { cancelled, .. }, .. }) = inner.jobs.get(claim_id) {
                 cancelled.cancel();
-                inner.jobs.remove(claim_id);
+                if !answered {
+                    inner.jobs.remove(claim_id);
+                }
             }
         });
     }

@@ -18,6 +18,8 @@ use tokio_stream::wrappers::{ReceiverStream, WatchStream};
 use tokio_util::sync::CancellationToken;
 use tonic::Streaming;
 
+/// The reason of a cancel after which the broker still waits for an answer.
+const DELETION: &str = "deletion";
 /// Up frames that may wait for the network.
 const UP_FRAMES: usize = 32;
 /// How long a broker may take to accept a subscription.
@@ -119,7 +121,7 @@ async fn read(core: &Arc<Core>, down: &mut Streaming<v1::Down>) -> SessionError 
             Some(down::Frame::Cancel(cancel)) => {
                 if let Some(fence) = cancel.fence {
                     tracing::info!(claim_id = fence.claim_id, reason = cancel.reason, "a task was cancelled");
-                    core.jobs.cancel(&fence.claim_id);
+                    core.jobs.cancel(&fence.claim_id, cancel.reason == DELETION);
                 }
             }
             Some(down::Frame::Received(received)) => {
