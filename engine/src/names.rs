@@ -152,7 +152,10 @@ impl Shared {
             // Two that were declared at the same time, each before the other was there, would wait for each other.
             if let Walk::Acyclic(read) = self.core().walk_upstreams(&name, &own, &HashMap::new()).await? {
                 guards.extend(read);
-                bound.push((name, upstream.id().id));
+                // The bearer as it was chosen: the walk read it once more, and it may have begun to go in between.
+                let id = upstream.id().id;
+                guards.push(Guard::Unmoved { id: id.into(), sequence: Sequence(upstream.sequence) });
+                bound.push((name, id));
             }
         }
         if bound.is_empty() {

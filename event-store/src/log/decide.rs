@@ -214,7 +214,7 @@ impl Decider<'_> {
         }
     }
 
-    fn accept(&mut self, mut pending: Pending, trial: Trial, decided: &mut Decided) {
+    fn accept(&mut self, mut pending: Pending, mut trial: Trial, decided: &mut Decided) {
         self.journal.clear();
         let states: Vec<(AggregateId, AnyState)> = pending
             .group
@@ -227,6 +227,16 @@ impl Decider<'_> {
             let unproven = unproven(trial.touched.iter().filter_map(|id| self.draft.slots.get(id)));
             decided.nothing.push(Nothing { pending, verdict: Verdict::Unchanged(states), unproven });
             return;
+        }
+        // A step that changes nothing beside others that do: its answer rests on the state that it was decided on, which may
+        // come from a cache that another lane or process has left behind. Nothing of it is compared by the append, so a guard is.
+        if pending.group.steps.len() > 1 {
+            for (address, _) in &pending.group.steps {
+                let slot = self.draft.slots.get(&address.id).filter(|slot| slot.writer.is_none());
+                trial
+                    .guards
+                    .extend(slot.map(|slot| Guard::Unmoved { id: address.id, sequence: slot.sequence }));
+            }
         }
         let index = self.draft.units.add();
         for earlier in trial.joins {

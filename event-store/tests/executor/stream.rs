@@ -118,6 +118,24 @@ async fn other_processes_are_found_by_the_poll_when_nothing_is_heard() {
 }
 
 #[tokio::test]
+async fn a_step_that_changes_nothing_beside_one_that_does_is_decided_on_what_is_there_now() {
+    let (_, store) = memory();
+    // Nothing is heard of the other process for an hour: its change is not in our cache.
+    let config = LogConfig { poll_interval: Duration::from_secs(3600), ..LogConfig::default() };
+    let ours = log_with(&Deaf::over(store.clone()), config).await;
+    let theirs = log(&store).await;
+    let (shared, other) = (id(), id());
+    ours.execute(group(vec![(shared, declare("shared", 1))])).await.unwrap();
+    theirs.execute(group(vec![(shared, declare("shared", 2))])).await.unwrap();
+    // As far as we know it is at 1 already.
+    let steps = vec![(shared, declare("shared", 1)), (other, declare("other", 1))];
+    let committed = ours.execute(group(steps)).await.unwrap();
+    assert_eq!(committed.steps[0].events.len(), 1, "it was 2, so it is declared anew");
+    let heads = store.heads(&[shared]).await.unwrap();
+    assert_eq!(heads[0].sequence.0, 3);
+}
+
+#[tokio::test]
 async fn a_cancelled_wait_hands_nothing_out() {
     let (_, store) = memory();
     let log = log(&store).await;
